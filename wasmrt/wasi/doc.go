@@ -1,0 +1,21 @@
+// Package wasi is the guest's system calls: wasi_snapshot_preview1, and wasi_unstable as a layer over it.
+//
+// How a container uses it:
+//
+//	tree, err := fs.New(fs.Config{Root: folder, Mounts: []fs.Mount{{Source: vol, Target: "/data"}}})
+//	host, err := wasi.New(wasi.Config{Args: args, Env: env, Stdout: log, Stderr: log, FS: tree})
+//	defer host.Close() // after the guest has ended; closes tree too
+//
+//	resolver, err := host.Modules(ctx, runtime, compiled.ImportedFunctions()) // *UnknownImportError
+//	mod, err := runtime.InstantiateModule(experimental.WithImportResolver(ctx, resolver), compiled,
+//		wazero.NewModuleConfig().WithName("").WithStartFunctions())
+//	_, err = mod.ExportedFunction("_start").Call(ctx)
+//	code, stopped, err := wasi.ExitCode(err) // nil and *ExitError give a code; anything else is a trap and stays an error
+//
+// Stop may be called from any goroutine: a guest that has not asked to see stop requests ends with an *ExitError of code
+// 143 at its next host call, or at once if it is blocked in one. A guest that computes without host calls is not reached:
+// kill its process.
+//
+// A guest's memory and its Host belong to one guest: its host functions run on the goroutine that called the guest, and
+// Stop alone may run beside them.
+package wasi
