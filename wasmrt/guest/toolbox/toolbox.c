@@ -1,0 +1,213 @@
+// The toolbox: a few of the commands that every Unix has, in one small WASI module. It is called by the name of the
+// command (argv[0]), or with it as the first argument.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static int fail(const char *command, const char *what) {
+	fprintf(stderr, "%s: %s: %s\n", command, what, strerror(errno));
+	return 1;
+}
+
+static int copy(const char *command, int from, const char *name, int to) {
+	char buffer[16384];
+	ssize_t n;
+	while ((n = read(from, buffer, sizeof buffer)) > 0) {
+		for (ssize_t done = 0; done < n;) {
+			ssize_t m = write(to, buffer + done, n - done);
+			if (m < 0)
+				return fail(command, "write");
+			done += m;
+		}
+	}
+	return n < 0 ? fail(command, name) : 0;
+}
+
+static int do_echo(int argc, char **argv) {
+	int first = 1, newline = 1;
+	if (argc > 1 && strcmp(argv[1], "-n") == 0) {
+		newline = 0;
+		first = 2;
+	}
+	for (int i = first; i < argc; i++)
+		printf("%s%s", i > first ? " " : "", argv[i]);
+	if (newline)
+		putchar('\n');
+	return 0;
+}
+
+static int do_cat(int argc, char **argv) {
+	int failed = 0;
+	if (argc == 1)
+		return copy("cat", 0, "standard input", 1);
+	for (int i = 1; i < argc; i++) {
+		int fd = open(argv[i], O_RDONLY);
+		if (fd < 0) {
+			failed = fail("cat", argv[i]);
+			continue;
+		}
+		failed |= copy("cat", fd, argv[i], 1);
+		close(fd);
+	}
+	return failed;
+}
+
+static int do_tee(int argc, char **argv) {
+	int append = argc > 1 && strcmp(argv[1], "-a") == 0;
+	if (argc != 2 + append) {
+		fprintf(stderr, "usage: tee [-a] FILE\n");
+		return 2;
+	}
+	const char *name = argv[1 + append];
+	int fd = open(name, O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC), 0644);
+	if (fd < 0)
+		return fail("tee", name);
+	char buffer[16384];
+	ssize_t n;
+	while ((n = read(0, buffer, sizeof buffer)) > 0) {
+		if (write(1, buffer, n) != n || write(fd, buffer, n) != n)
+			return fail("tee", name);
+	}
+	return close(fd) < 0 ? fail("tee", name) : 0;
+}
+
+// write FILE WORDS...: the words and a newline become the file.
+static int do_write(int argc, char **argv) {
+	if (argc < 2) {
+		fprintf(stderr, "usage: write FILE [WORDS]\n");
+		return 2;
+	}
+	FILE *file = fopen(argv[1], "w");
+	if (!file)
+		return fail("write", argv[1]);
+	for (int i = 2; i < argc; i++)
+		fprintf(file, "%s%s", i > 2 ? " " : "", argv[i]);
+	fputc('\n', file);
+	return fclose(file) ? fail("write", argv[1]) : 0;
+}
+
+static int do_ls(int argc, char **argv) {
+	const char *name = argc > 1 ? argv[1] : ".";
+	DIR *dir = opendir(name);
+	if (!dir)
+		return fail("ls", name);
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] != '.')
+			printf("%s\n", entry->d_name);
+	}
+	closedir(dir);
+	return 0;
+}
+
+static int do_env(int argc, char **argv) {
+	(void)argc, (void)argv;
+	for (char **variable = environ; *variable; variable++)
+		printf("%s\n", *variable);
+	return 0;
+}
+
+static void pause_for(double seconds) {
+	struct timespec left = {(time_t)seconds, (long)((seconds - (time_t)seconds) * 1e9)};
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+}
+
+static int do_sleep(int argc, char **argv) {
+	char *end = "";
+	double seconds = argc == 2 ? strtod(argv[1], &end) : -1;
+	if (argc == 2 && (strcmp(argv[1], "infinity") == 0 || strcmp(argv[1], "inf") == 0)) {
+		for (;;)
+			pause_for(1e9);
+	}
+	if (seconds < 0 || *end) {
+		fprintf(stderr, "usage: sleep SECONDS|infinity\n");
+		return 2;
+	}
+	pause_for(seconds);
+	return 0;
+}
+
+// tick [SECONDS]: a line with the time, again and again.
+static int do_tick(int argc, char **argv) {
+	double seconds = argc > 1 ? atof(argv[1]) : 1;
+	for (long count = 1;; count++) {
+		char text[40];
+		time_t now = time(NULL);
+		strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+		printf("%s tick %ld\n", text, count);
+		fflush(stdout);
+		pause_for(seconds);
+	}
+}
+
+static int do_date(int argc, char **argv) {
+	(void)argc, (void)argv;
+	char text[40];
+	time_t now = time(NULL);
+	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	printf("%s\n", text);
+	return 0;
+}
+
+static int do_exit(int argc, char **argv) {
+	return argc > 1 ? atoi(argv[1]) : 0;
+}
+
+static int do_true(int argc, char **argv) { return (void)argc, (void)argv, 0; }
+static int do_false(int argc, char **argv) { return (void)argc, (void)argv, 1; }
+
+static const struct {
+	const char *name, *usage;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"cat", "[FILE...]", do_cat},
+	{"date", "", do_date},
+	{"echo", "[-n] [WORDS]", do_echo},
+	{"env", "", do_env},
+	{"exit", "[CODE]", do_exit},
+	{"false", "", do_false},
+	{"ls", "[FOLDER]", do_ls},
+	{"sleep", "SECONDS|infinity", do_sleep},
+	{"tee", "[-a] FILE", do_tee},
+	{"tick", "[SECONDS]", do_tick},
+	{"true", "", do_true},
+	{"write", "FILE [WORDS]", do_write},
+};
+
+static const char *base(const char *path) {
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static int find(const char *name, size_t *at) {
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		if (strcmp(commands[i].name, name) == 0) {
+			*at = i;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+int main(int argc, char **argv) {
+	size_t at;
+	if (argc > 0 && find(base(argv[0]), &at))
+		return commands[at].run(argc, argv);
+	if (argc > 1 && find(argv[1], &at))
+		return commands[at].run(argc - 1, argv + 1);
+	FILE *out = argc > 1 ? stderr : stdout;
+	if (argc > 1)
+		fprintf(out, "toolbox: there is no command %s; the commands are:\n", argv[1]);
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+		fprintf(out, "  %s %s\n", commands[i].name, commands[i].usage);
+	return argc > 1 ? 127 : 0;
+}
