@@ -49,9 +49,17 @@ func (e *Entry) Object(decode func([]byte) (any, error)) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.object.CompareAndSwap(nil, &o)
-	return *e.object.Load(), nil
+	if e.object.CompareAndSwap(nil, &o) {
+		return o, nil
+	}
+	if first := e.object.Load(); first != nil {
+		return *first, nil
+	}
+	return o, nil
 }
+
+// forget drops the decoded form of an entry that is only history any more; Object decodes it again if asked.
+func (e *Entry) forget() { e.object.Store(nil) }
 
 // Op is one write.
 type Op struct {
@@ -70,7 +78,7 @@ type Op struct {
 // Verb of an Op.
 type Verb int
 
-// The verbs. Put creates or updates.
+// The verbs.
 const (
 	Create Verb = iota + 1
 	Update
@@ -122,4 +130,8 @@ var (
 	ErrExpired  = errors.New("revision is older than the history kept")
 	ErrFuture   = errors.New("revision lies ahead of the store")
 	ErrClosed   = errors.New("store is closed")
+	// ErrDamaged, ErrInUse and ErrNewer come from opening a store only.
+	ErrDamaged = errors.New("store file is damaged")
+	ErrInUse   = errors.New("store is in use by another process")
+	ErrNewer   = errors.New("store was written by a newer version")
 )
