@@ -59,6 +59,8 @@ func functionsOf(module string) []function {
 	switch module {
 	case "wasi_snapshot_preview1":
 		return preview1()
+	case "wasi_unstable":
+		return unstable()
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package wasi
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,25 +59,106 @@ func (c *Config) validate() error {
 
 // Host is the state behind one guest's system calls.
 type Host struct {
-	cfg Config
+	cfg   Config
+	clock clock
+	fds   table
 	// stopping is set by Stop; stopFD is an eventfd that is readable from then on.
 	stopping atomic.Bool
 	stopFD   int
+	// bufs is where the buffers of a call are listed, kept for the next.
+	bufs [][]byte
 }
 
-// New makes a Host. It starts nothing; Close releases it.
+// New makes a Host. It starts nothing; Close releases it, and releases FS also where New returns an error.
 func New(cfg Config) (*Host, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
+	h := &Host{cfg: cfg, stopFD: -1}
+	if err := h.open(); err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
-	if cfg.MaxFiles == 0 {
-		cfg.MaxFiles = 1024
+	return h, nil
+}
+
+func (h *Host) open() error {
+	if err := h.cfg.validate(); err != nil {
+		return err
 	}
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	h.fds.max = h.cfg.MaxFiles
+	if h.fds.max == 0 {
+		h.fds.max = 1024
+	}
+	var err error
+	if h.clock, err = newClock(); err != nil {
+		return fmt.Errorf("read clock: %w", err)
+	}
+	if h.stopFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return fmt.Errorf("make stop event: %w", err)
+	}
+	if err := h.openStdio(); err != nil {
+		return err
+	}
+	if h.cfg.FS == nil {
+		return nil
+	}
+	preopens := h.cfg.Preopens
+	if preopens == nil {
+		preopens = []Preopen{{Name: "/", Path: "/"}}
+	}
+	for _, p := range preopens {
+		if err := h.preopen(p); err != nil {
+			return fmt.Errorf("preopen %s: %w", p.Path, err)
+		}
+	}
+	return nil
+}
+
+// openStdio makes descriptors 0, 1 and 2.
+func (h *Host) openStdio() error {
+	in, err := newInput(h.cfg.Stdin, h.cfg.TTY)
 	if err != nil {
-		return nil, fmt.Errorf("make stop event: %w", err)
+		return fmt.Errorf("standard input: %w", err)
 	}
-	return &Host{cfg: cfg, stopFD: fd}, nil
+	if _, err := h.add(&descriptor{object: in, base: inputRights}); err != nil {
+		return err
+	}
+	for _, w := range []io.Writer{h.cfg.Stdout, h.cfg.Stderr} {
+		out, err := newOutput(w, h.cfg.TTY)
+		if err != nil {
+			return fmt.Errorf("output: %w", err)
+		}
+		if _, err := h.add(&descriptor{object: out, base: outputRights}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// preopen opens a folder that the guest starts with.
+func (h *Host) preopen(p Preopen) error {
+	dir := h.cfg.FS.OpenRoot()
+	if path := strings.Trim(p.Path, "/"); path != "" {
+		root := dir
+		_, sub, err := root.Open(path, fs.OpenFlags{Directory: true, Follow: true, Read: true})
+		_ = root.Close()
+		if err != nil {
+			return err
+		}
+		dir = sub
+	}
+	_, err := h.add(&descriptor{
+		object: dirObject{dir}, base: dirRights, inheriting: dirInheriting, preopen: p.Name, isPreopen: true,
+	})
+	return err
+}
+
+// add stores d under the lowest free number, or closes it.
+func (h *Host) add(d *descriptor) (uint32, error) {
+	fd, err := h.fds.reserve()
+	if err != nil {
+		_ = d.object.close()
+		return 0, err
+	}
+	h.fds.put(fd, d)
+	return uint32(fd), nil
 }
 
 // Stop asks the guest to stop: it ends with an *ExitError of code CodeStopped at its next host call, or at once when it is
@@ -85,7 +167,7 @@ func (h *Host) Stop() {
 	if h.stopping.Swap(true) {
 		return
 	}
-	var one = [8]byte{1}
+	one := [8]byte{1}
 	// An eventfd of our own with a counter of zero takes the write.
 	_, _ = unix.Write(h.stopFD, one[:])
 }
@@ -99,16 +181,13 @@ func (h *Host) checkStopped() {
 
 // Close closes the guest's descriptors and its file tree. The guest must have ended.
 func (h *Host) Close() error {
-	err := unix.Close(h.stopFD)
+	err := h.fds.closeAll()
+	if h.stopFD >= 0 {
+		err = errors.Join(err, unix.Close(h.stopFD))
+		h.stopFD = -1
+	}
 	if h.cfg.FS != nil {
-		if e := h.cfg.FS.Close(); err == nil {
-			err = e
-		}
+		err = errors.Join(err, h.cfg.FS.Close())
 	}
 	return err
-}
-
-// procExit ends the guest with a code of its own.
-func (h *Host) procExit(_ guestMemory, p params) error {
-	panic(&ExitError{Code: p.u32(0)})
 }
