@@ -156,10 +156,14 @@ func (d *Dir) Mkdir(path string) error {
 	})
 }
 
-// Symlink makes a symbolic link at path. Its text is not looked at; where it leads is found out when it is followed.
+// Symlink makes a symbolic link at path. Where its text leads is found out when it is followed, but an absolute text is
+// refused: it would mean another file to the host and to those who share the mount elsewhere.
 func (d *Dir) Symlink(text, path string) error {
 	if err := checkPath(text); err != nil {
 		return err
+	}
+	if text[0] == '/' {
+		return Perm
 	}
 	return d.lookup(path, false, func(to target) error {
 		if err := to.creatable(); err != nil {

@@ -154,6 +154,9 @@ func (t *Tree) open(source string, readOnly bool) (*mount, error) {
 	return m, nil
 }
 
+// Empty tells that there is neither a root nor a mount.
+func (t *Tree) Empty() bool { return len(t.mounts) == 0 }
+
 // Close closes the root and the mounts; descriptors opened from them stay.
 func (t *Tree) Close() error {
 	var err error

@@ -28,7 +28,7 @@ type Config struct {
 	// FS is the guest's file tree; nil is none. The Host closes it.
 	FS *fs.Tree
 	// Preopens are the folders of FS that the guest starts with, as descriptors from 3 on; nil is "/" alone, which is
-	// enough for C, Rust and Go. Name is what the guest matches paths with, Path the folder in FS.
+	// enough for C, Rust and Go, or none where FS is empty.
 	Preopens []Preopen
 	// MaxFiles bounds the guest's descriptors; 0 is 1024.
 	MaxFiles int
@@ -36,6 +36,7 @@ type Config struct {
 
 // Preopen is a folder that a guest starts with.
 type Preopen struct {
+	// Name is what the guest matches paths with, Path the folder in FS.
 	Name string
 	Path string
 }
@@ -100,7 +101,7 @@ func (h *Host) open() error {
 		return nil
 	}
 	preopens := h.cfg.Preopens
-	if preopens == nil {
+	if preopens == nil && !h.cfg.FS.Empty() {
 		preopens = []Preopen{{Name: "/", Path: "/"}}
 	}
 	for _, p := range preopens {
