@@ -18,6 +18,9 @@ import (
 //
 // Volatile writes skip the fsync, and so are answered before the durable ones of the same turn.
 
+// gatherShare is the part of a transaction's time that a leader may wait for others: 1/gatherShare.
+const gatherShare = 4
+
 // write is a queued Op and its outcome.
 type write struct {
 	op    Op
@@ -32,6 +35,8 @@ type queue struct {
 	closed   bool
 	volatile []*write
 	durable  []*write
+	expected int           // durable writes that a leader waits for
+	full     chan struct{} // closed when they are there, nil if nobody waits
 }
 
 func (q *queue) add(w *write) error {
@@ -45,7 +50,34 @@ func (q *queue) add(w *write) error {
 	} else {
 		q.durable = append(q.durable, w)
 	}
+	if q.full != nil && len(q.durable) >= q.expected {
+		close(q.full)
+		q.full = nil
+	}
 	return nil
+}
+
+// gather lets the writers of the last turn, who have just been answered, come back to join this one: without it, those who
+// came meanwhile and those who come now would take turns for ever, each with half of the writes and all of the disk's time.
+// A writer alone never waits.
+func (q *queue) gather(expected int, patience time.Duration) {
+	q.mu.Lock()
+	if len(q.durable) == 0 || len(q.durable) >= expected {
+		q.mu.Unlock()
+		return
+	}
+	full := make(chan struct{})
+	q.expected, q.full = expected, full
+	q.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-full:
+	case <-timer.C:
+		q.mu.Lock()
+		q.full = nil
+		q.mu.Unlock()
+	}
 }
 
 // take empties the queue.
@@ -79,6 +111,9 @@ type ledger struct {
 	// doubt names keys of failed transactions: the file may hold what they wrote, until the next one sets it right.
 	doubt map[Key]struct{}
 	turns int
+	// crowd is how many writers shared the last transaction, took how long it was on its way.
+	crowd int
+	took  time.Duration
 }
 
 // dirt is a key with volatile writes that are not in the file: of several, the file gets the last one.
@@ -147,11 +182,13 @@ func (op Op) validate() error {
 
 // commitQueued is one turn of the leader.
 func (b *Bolt) commitQueued() {
+	b.queue.gather(b.ledger.crowd, b.ledger.took/gatherShare)
 	volatile, durable := b.queue.take()
 	if len(volatile) > 0 {
 		b.finish(volatile, b.commitVolatile(volatile))
 	}
 	if len(durable) > 0 {
+		b.ledger.crowd = len(durable)
 		b.finish(durable, b.commitDurable(durable))
 	}
 	if b.ledger.turns++; b.ledger.turns%compactTurns == 0 && b.disk.wasteful() {
@@ -332,8 +369,9 @@ func (c *changes) add(ev Event, coalesced bool) {
 // store writes changes to the file and notes that nothing is due any more.
 func (b *Bolt) store(c changes) error {
 	start := time.Now()
-	err := b.disk.write(c)
-	b.counters.transaction(len(c.records), time.Since(start), err)
+	written, err := b.disk.write(c)
+	b.ledger.took = time.Since(start)
+	b.counters.transaction(len(c.records), written, b.ledger.took, err)
 	if err != nil {
 		return err
 	}

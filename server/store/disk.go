@@ -110,10 +110,15 @@ func (d *disk) load() (c content, err error) {
 	return c, nil
 }
 
-// write is one transaction, on disk when it returns. After an error the file may hold all of the changes or none.
-func (d *disk) write(c changes) error {
-	return recovered(func() error {
+// write is one transaction, on disk when it returns, and the bytes written for it. After an error the file may hold all of
+// the changes or none.
+func (d *disk) write(c changes) (written int64, err error) {
+	err = recovered(func() error {
 		return d.db.Update(func(tx *bbolt.Tx) error {
+			tx.OnCommit(func() {
+				stats := tx.Stats()
+				written = stats.GetPageAlloc() + int64(d.db.Info().PageSize)
+			})
 			if err := writeLog(tx.Bucket(logBucket), c); err != nil {
 				return err
 			}
@@ -126,6 +131,7 @@ func (d *disk) write(c changes) error {
 			return putState(tx, c.state)
 		})
 	})
+	return written, err
 }
 
 func writeObject(objects *bbolt.Bucket, o objectChange) error {

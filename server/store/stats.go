@@ -12,6 +12,8 @@ type Stats struct {
 	HistoryEvents int
 	HistoryBytes  int64
 	FileBytes     int64
+	// WrittenBytes went to disk, counted in whole pages: what flash memory wears from.
+	WrittenBytes int64
 	// Commits are transactions on disk and what they took together, FailedCommits those that the disk refused.
 	Commits       int64
 	CommitTime    time.Duration
@@ -45,7 +47,7 @@ type counters struct {
 	stats Stats
 }
 
-func (c *counters) transaction(records int, took time.Duration, err error) {
+func (c *counters) transaction(records int, written int64, took time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -54,6 +56,7 @@ func (c *counters) transaction(records int, took time.Duration, err error) {
 	}
 	c.stats.Commits++
 	c.stats.CommitTime += took
+	c.stats.WrittenBytes += written
 	c.stats.Records += int64(records)
 	c.stats.LargestBatch = max(c.stats.LargestBatch, records)
 }
