@@ -42,6 +42,9 @@ type UpdateRequest struct {
 	Preconditions *metav1.Preconditions
 	FieldManager  string
 	DryRun        bool
+	// MayCreate, as PUT asks: if there is no such object, and the kind allows it (leases, events), Modify is called with an
+	// empty one, and what it returns is created.
+	MayCreate bool
 }
 
 // DeleteRequest is what Delete takes. Options is never nil; it is validated by the registry.
@@ -73,11 +76,13 @@ type WatchRequest struct {
 	SendInitialEvents bool
 }
 
-// Result of a write. Gone tells of a Delete that the object is no longer stored; Object is then its last state.
+// Result of a write. Gone tells of a Delete that the object is no longer stored; Object is then its last state. Created
+// tells of an Update that there was nothing to update.
 type Result struct {
 	Object   *Object
 	Warnings []string
 	Gone     bool
+	Created  bool
 }
 
 // List is an answer to a ListRequest.

@@ -3,6 +3,8 @@ package registry
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"edgepod/server/store"
 )
 
 // Resource describes one kind: its names, what can be done with it, and its rules.
@@ -40,4 +42,9 @@ func (r *Resource) GroupVersionResource() schema.GroupVersionResource {
 // GroupResource returns the resource's name without its version.
 func (r *Resource) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Kind.Group, Resource: r.Name}
+}
+
+// key of one of the resource's objects in the store.
+func (r *Resource) key(namespace, name string) store.Key {
+	return store.Key{Resource: r.GroupResource().String(), Namespace: namespace, Name: name}
 }

@@ -1,0 +1,96 @@
+package registry
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"edgepod/server/registry/upstream"
+	"edgepod/server/store"
+)
+
+// selection is what of a resource a list or a watch is about.
+type selection struct {
+	res *Resource
+	// namespace and name narrow it to keys; "" is all.
+	namespace, name string
+	label           labels.Selector
+	field           fields.Selector
+}
+
+func newSelection(res *Resource, namespace string, label labels.Selector, field fields.Selector) (*selection, error) {
+	s := &selection{res: res, namespace: namespace, label: label, field: field}
+	if s.label == nil {
+		s.label = labels.Everything()
+	}
+	if s.field == nil || s.field.Empty() {
+		s.field = fields.Everything()
+		return s, nil
+	}
+	var err error
+	s.field, err = s.field.Transform(func(label, value string) (string, string, error) {
+		return upstream.FieldLabel(res.Kind, label, value)
+	})
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	s.name, _ = s.field.RequiresExactMatch("metadata.name")
+	if only, ok := s.field.RequiresExactMatch("metadata.namespace"); ok && namespace == "" && res.Namespaced {
+		s.namespace = only
+	}
+	return s, nil
+}
+
+// everything tells that no selector leaves anything out.
+func (s *selection) everything() bool { return s.label.Empty() && s.field.Empty() }
+
+// filter appends the objects that the selection holds, until there are limit of them (0: no limit).
+func (s *selection) filter(entries []*store.Entry, found []*Object, limit int) ([]*Object, error) {
+	all := s.everything()
+	if found == nil && all {
+		found = make([]*Object, 0, len(entries))
+	}
+	for _, entry := range entries {
+		if s.name != "" && entry.Key.Name != s.name {
+			continue
+		}
+		o, err := objectOf(s.res, entry)
+		if err != nil {
+			return nil, err
+		}
+		if !all && !s.matches(o) {
+			continue
+		}
+		if found = append(found, o); len(found) == limit {
+			return found, nil
+		}
+	}
+	return found, nil
+}
+
+func (s *selection) matches(o *Object) bool {
+	if s.name != "" && o.Meta().GetName() != s.name {
+		return false
+	}
+	return s.label.Matches(labels.Set(o.Meta().GetLabels())) && s.field.Matches(fieldsOf{o})
+}
+
+// fieldsOf reads the fields of an object that selectors may name, without making a map of them.
+type fieldsOf struct{ *Object }
+
+// Has tells whether the field is there: all are, since selectors were checked before.
+func (f fieldsOf) Has(string) bool { return true }
+
+// Get returns the field's value.
+func (f fieldsOf) Get(name string) string {
+	switch name {
+	case "metadata.name":
+		return f.Meta().GetName()
+	case "metadata.namespace":
+		return f.Meta().GetNamespace()
+	}
+	if f.resource.field == nil {
+		return ""
+	}
+	return f.resource.field(f.decoded, name)
+}

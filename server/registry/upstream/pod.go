@@ -1,0 +1,79 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/core/helper/qos"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+)
+
+// PodCreate validates a new pod, clears fields of features that are off, completes resources of the pod as a whole and
+// sets status.qosClass. The warnings are upstream's own about the pod's fields.
+func PodCreate(pod *corev1.Pod) (field.ErrorList, []string) {
+	var warnings []string
+	errs := check(pod, nil, "", func(pod, _ *core.Pod) field.ErrorList {
+		podutil.DropDisabledPodFields(pod, nil)
+		podutil.DefaultPodLevelResources(pod)
+		pod.Status.QOSClass = qos.GetPodQOS(pod)
+		warnings = podWarnings(pod)
+		return validation.ValidatePodCreate(pod, podOptions(pod, nil))
+	})
+	return errs, warnings
+}
+
+// PodUpdate validates a change of a pod.
+func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
+	return check(pod, old, "", func(pod, old *core.Pod) field.ErrorList {
+		podutil.DropDisabledPodFields(pod, old)
+		return validation.ValidatePodUpdate(pod, old, podOptions(pod, old))
+	})
+}
+
+// PodStatus validates a change of a pod's status.
+func PodStatus(pod, old *corev1.Pod) field.ErrorList {
+	return check(pod, old, "status", func(pod, old *core.Pod) field.ErrorList {
+		podutil.DropDisabledPodFields(pod, old)
+		return validation.ValidatePodStatusUpdate(pod, old, podOptions(pod, old))
+	})
+}
+
+// Binding validates what binds a pod to a node.
+func Binding(binding *corev1.Binding) field.ErrorList {
+	return check(binding, nil, "", func(binding, _ *core.Binding) field.ErrorList {
+		return validation.ValidatePodBinding(binding)
+	})
+}
+
+// PodLogOptions validates the query of pods/log.
+func PodLogOptions(options *corev1.PodLogOptions) field.ErrorList {
+	var internal core.PodLogOptions
+	if err := Scheme.Convert(options, &internal, nil); err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	return validation.ValidatePodLogOptions(&internal, true)
+}
+
+func podOptions(pod, old *core.Pod) validation.PodValidationOptions {
+	var options validation.PodValidationOptions
+	if old == nil {
+		options = podutil.GetValidationOptionsFromPodSpecAndMeta(&pod.Spec, nil, &pod.ObjectMeta, nil)
+	} else {
+		options = podutil.GetValidationOptionsFromPodSpecAndMeta(&pod.Spec, &old.Spec, &pod.ObjectMeta, &old.ObjectMeta)
+	}
+	options.ResourceIsPod = true
+	return options
+}
+
+func podWarnings(pod *core.Pod) []string {
+	var warnings []string
+	if msgs := utilvalidation.IsDNS1123Label(pod.Name); len(msgs) != 0 {
+		warnings = append(warnings, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", msgs))
+	}
+	return append(warnings, podutil.GetWarningsForPod(context.Background(), pod, nil)...)
+}
