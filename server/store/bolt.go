@@ -65,7 +65,7 @@ func Open(cfg Config) (*Bolt, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	d, err := openDisk(cfg.Path)
+	d, err := openDisk(cfg.Path, cfg.Log)
 	if err != nil {
 		return nil, err
 	}

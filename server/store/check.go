@@ -41,6 +41,7 @@ type boltMeta struct {
 	pageSize            uint32
 	root, freelist      uint64
 	pages, transactions uint64
+	single              bool // the other meta page is not valid
 }
 
 // checker walks the pages of a file.
@@ -50,27 +51,27 @@ type checker struct {
 	used []bool
 }
 
-// checkFile returns an error that names the first page that is not sound.
-func checkFile(file io.ReaderAt, size int64) error {
+// checkFile returns the meta page in force, or an error that names the first page that is not sound.
+func checkFile(file io.ReaderAt, size int64) (boltMeta, error) {
 	if size == 0 {
-		return errors.New("the file is empty")
+		return boltMeta{}, errors.New("the file is empty")
 	}
 	meta, err := readMeta(file)
 	if err != nil {
-		return err
+		return meta, err
 	}
 	if want := int64(meta.pages) * int64(meta.pageSize); meta.pages > uint64(size) || want > size {
-		return fmt.Errorf("the file is cut short: it has %d bytes of %d", size, want)
+		return meta, fmt.Errorf("the file is cut short: it has %d bytes of %d", size, want)
 	}
 	c := &checker{file: file, meta: meta, used: make([]bool, meta.pages)}
 	c.used[0], c.used[1] = true, true
 	if err := c.walk(meta.root, nil, nil); err != nil {
-		return err
+		return meta, err
 	}
 	if meta.freelist == noFreelist {
-		return nil
+		return meta, nil
 	}
-	return c.freelist()
+	return meta, c.freelist()
 }
 
 // readMeta returns the newer of the two valid meta pages. It looks for the second where bbolt does.
@@ -81,11 +82,13 @@ func readMeta(file io.ReaderAt) (boltMeta, error) {
 		if err == nil && second.pageSize == first.pageSize && second.transactions > first.transactions {
 			return second, nil
 		}
+		first.single = err != nil
 		return first, nil
 	}
 	for shift := range 15 {
 		second, err := metaAt(file, 1024<<shift)
 		if err == nil && second.pageSize == 1024<<shift {
+			second.single = true
 			return second, nil
 		}
 	}

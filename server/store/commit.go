@@ -18,8 +18,11 @@ import (
 //
 // Volatile writes skip the fsync, and so are answered before the durable ones of the same turn.
 
-// gatherShare is the part of a transaction's time that a leader may wait for others: 1/gatherShare.
-const gatherShare = 4
+// A leader may wait for others for 1/gatherShare of a transaction's time, and gatherMax.
+const (
+	gatherShare = 4
+	gatherMax   = 3 * time.Millisecond
+)
 
 // write is a queued Op and its outcome.
 type write struct {
@@ -182,7 +185,7 @@ func (op Op) validate() error {
 
 // commitQueued is one turn of the leader.
 func (b *Bolt) commitQueued() {
-	b.queue.gather(b.ledger.crowd, b.ledger.took/gatherShare)
+	b.queue.gather(b.ledger.crowd, min(b.ledger.took/gatherShare, gatherMax))
 	volatile, durable := b.queue.take()
 	if len(volatile) > 0 {
 		b.finish(volatile, b.commitVolatile(volatile))

@@ -2,9 +2,11 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -19,6 +21,7 @@ import (
 //	PATH.new    a file that is being made, to take PATH's place by a rename
 type disk struct {
 	path string
+	log  *slog.Logger
 	lock *os.File
 	db   *bbolt.DB
 }
@@ -163,7 +166,7 @@ func writeLog(log *bbolt.Bucket, c changes) error {
 			return err
 		}
 	}
-	slices.SortFunc(c.records, func(a, b record) int { return int(a.revision - b.revision) })
+	slices.SortFunc(c.records, func(a, b record) int { return cmp.Compare(a.revision, b.revision) })
 	for _, r := range c.records {
 		if r.revision <= c.state.floor {
 			continue

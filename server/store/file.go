@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,7 @@ const (
 )
 
 // openDisk takes the lock, makes the file if there is none, and checks it.
-func openDisk(path string) (*disk, error) {
+func openDisk(path string, log *slog.Logger) (*disk, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func openDisk(path string) (*disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &disk{path: path, lock: lock}
+	d := &disk{path: path, log: log, lock: lock}
 	if err := d.open(); err != nil {
 		lock.Close()
 		return nil, err
@@ -128,8 +129,12 @@ func (d *disk) check() error {
 			return fmt.Errorf("store %s can be read by others: %w", d.path, err)
 		}
 	}
-	if err := checkFile(file, info.Size()); err != nil {
+	meta, err := checkFile(file, info.Size())
+	if err != nil {
 		return d.damaged(err)
+	}
+	if meta.single {
+		d.log.Warn("one of the store's two header pages is invalid: a transaction that was under way is undone", "path", d.path)
 	}
 	return nil
 }

@@ -195,7 +195,7 @@ func TestEveryTruncationIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for size := 0; size < int(meta.pages)*int(meta.pageSize); size += 1000 {
-		if err := checkFile(bytes.NewReader(data[:size]), int64(size)); err == nil {
+		if _, err := checkFile(bytes.NewReader(data[:size]), int64(size)); err == nil {
 			t.Errorf("%d of %d bytes: no error", size, len(data))
 		}
 	}

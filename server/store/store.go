@@ -68,7 +68,7 @@ type Op struct {
 	// Expect is the revision that the object must have (Update, Delete); 0 takes any.
 	Expect int64
 	// Encode returns the bytes to store, and the decoded form for Entry.Object or nil; called once, with the revision that
-	// the commit takes, on the committer's goroutine: it must be quick. Not used by Delete, whose entry holds the last
+	// the commit takes, on the goroutine that commits for all: it must be quick, and commit nothing itself. Not used by Delete, whose entry holds the last
 	// value; where Delete has one, the deleted entry that watchers see holds what it returns.
 	Encode func(revision int64) (value []byte, object any)
 	// Volatile writes are not waited for on disk: they reach it with the next write that is, or at Close. For heart-beats.

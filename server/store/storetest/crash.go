@@ -58,6 +58,7 @@ func Crash(t *testing.T, open Open, cuts int) []string {
 			t.Fatalf("close: %v", err)
 		}
 	}
+	t.Logf("%d cuts, %d with the history whole", cuts, ledger.replayed)
 	return losses
 }
 
@@ -85,10 +86,15 @@ type acks struct {
 	firm     map[string]ack // by key: the newest that must have lasted
 	soft     [crashWriters][]ack
 	revision int64
+	begun    int64 // revision before the process was started
+	replayed int   // histories that were found whole
 }
 
 // begin forgets volatile writes of a process that is gone.
-func (l *acks) begin() { l.soft = [crashWriters][]ack{} }
+func (l *acks) begin() {
+	l.soft = [crashWriters][]ack{}
+	l.begun = l.revision
+}
 
 // add notes an acknowledged write. A writer's volatile writes are firm once a durable one that came after them is.
 func (l *acks) add(a ack) {
@@ -124,11 +130,45 @@ func (l *acks) check(t *testing.T, s store.Store) (losses []string) {
 			}
 		}
 	}
+	losses = append(losses, l.replay(t, s)...)
 	e := must(t, s, write(store.Create, pod("default", fmt.Sprintf("check-%d", s.Revision())), "0"))
 	if e.Revision <= l.revision {
 		losses = append(losses, fmt.Sprintf("revision %d is given again, after %d", e.Revision, l.revision))
 	}
 	l.revision = max(l.revision, e.Revision)
+	return losses
+}
+
+// replay checks that the history since the process was started leads to what is there, where the history reaches back.
+func (l *acks) replay(t *testing.T, s store.Store) (losses []string) {
+	t.Helper()
+	c, err := s.Watch("pods", "", l.begun)
+	if l.begun == 0 || errors.Is(err, store.ErrExpired) {
+		return nil
+	}
+	if err != nil {
+		return []string{fmt.Sprintf("watch after %d: %v", l.begun, err)}
+	}
+	last := map[store.Key]store.Event{}
+	for c.Seen() < s.Revision() {
+		events, _ := read(t, c)
+		for _, ev := range events {
+			last[ev.Entry.Key] = ev
+		}
+	}
+	live := map[store.Key]int64{}
+	for _, e := range list(t, s, store.Query{Resource: "pods"}).Entries {
+		live[e.Key] = e.Revision
+		if ev := last[e.Key]; e.Revision > l.begun && (ev.Entry == nil || ev.Deleted || ev.Entry.Revision != e.Revision) {
+			losses = append(losses, fmt.Sprintf("%s at %d is not in the history", e.Key.Name, e.Revision))
+		}
+	}
+	for key, ev := range last {
+		if revision, ok := live[key]; ok == ev.Deleted || !ev.Deleted && revision != ev.Entry.Revision {
+			losses = append(losses, fmt.Sprintf("%s has an event at %d and is at %d", key.Name, ev.Entry.Revision, revision))
+		}
+	}
+	l.replayed++
 	return losses
 }
 
@@ -206,12 +246,13 @@ func crashChild(t *testing.T, s store.Store) {
 		t.Fatalf("%s: %v", crashRound, err)
 	}
 	out := os.NewFile(3, "acks")
+	heartbeats := round%2 == 1 // volatile writes, in every other round
 	var writers sync.WaitGroup
 	for w := range crashWriters {
 		writers.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(round), uint64(w)))
 			for sequence := round * 1_000_000; ; sequence++ {
-				if err := crashWrite(s, out, w, sequence, r); err != nil {
+				if err := crashWrite(s, out, w, sequence, r, heartbeats); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 					return
 				}
@@ -223,16 +264,16 @@ func crashChild(t *testing.T, s store.Store) {
 }
 
 // crashWrite changes one of the writer's keys, or makes one and deletes it.
-func crashWrite(s store.Store, out io.Writer, w, sequence int, r *rand.Rand) error {
+func crashWrite(s store.Store, out io.Writer, w, sequence int, r *rand.Rand, heartbeats bool) error {
 	if r.IntN(8) == 0 {
 		name := fmt.Sprintf(gonePrefix+"%d-%d", w, sequence)
-		if err := crashCommit(s, out, w, name, sequence, store.Create, r.IntN(2) == 0); err != nil {
+		if err := crashCommit(s, out, w, name, sequence, store.Create, heartbeats && r.IntN(2) == 0); err != nil {
 			return err
 		}
 		return crashCommit(s, out, w, name, sequence, store.Delete, false)
 	}
 	name := fmt.Sprintf("key-%d-%d", w, r.IntN(crashKeys))
-	volatile := r.IntN(3) == 0
+	volatile := heartbeats && r.IntN(3) == 0
 	err := crashCommit(s, out, w, name, sequence, store.Update, volatile)
 	if errors.Is(err, store.ErrNotFound) {
 		err = crashCommit(s, out, w, name, sequence, store.Create, volatile)

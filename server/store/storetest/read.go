@@ -162,3 +162,62 @@ func testRefused(t *testing.T, open Open) {
 		t.Errorf("after refusals: got %v, %v at %d, want revision %d at %d", got, err, s.Revision(), second.Revision, before)
 	}
 }
+
+// testReads checks that what one read has seen, or a commit has acknowledged, is seen by all reads that start later.
+func testReads(t *testing.T, open Open) {
+	s := start(t, open)
+	const writers, rounds = 4, 60
+	key := pod("default", "counter")
+	newest := must(t, s, write(store.Create, key, "0")).Revision
+	var mu sync.Mutex
+	// check runs a read, which must return what was the newest when it began, or newer.
+	check := func(what string, read func() (int64, error)) {
+		mu.Lock()
+		least := newest
+		mu.Unlock()
+		got, err := read()
+		if err != nil || got < least {
+			t.Errorf("%s: got revision %d, %v, want at least %d", what, got, err, least)
+		}
+		mu.Lock()
+		newest = max(newest, got)
+		mu.Unlock()
+	}
+	ctx := context.Background()
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := range rounds {
+				check("commit", func() (int64, error) {
+					op := write(store.Update, key, fmt.Sprint(i))
+					op.Volatile = (w+i)%2 == 0
+					e, err := s.Commit(ctx, op)
+					if err != nil {
+						return 0, err
+					}
+					return e.Revision, nil
+				})
+			}
+		})
+		group.Go(func() {
+			for range rounds * 10 {
+				check("get", func() (int64, error) {
+					e, err := s.Get(ctx, key)
+					if err != nil {
+						return 0, err
+					}
+					return e.Revision, nil
+				})
+				check("list", func() (int64, error) {
+					page, err := s.List(ctx, store.Query{Resource: "pods"})
+					if err != nil {
+						return 0, err
+					}
+					return page.Entries[0].Revision, nil
+				})
+				check("revision", func() (int64, error) { return s.Revision(), nil })
+			}
+		})
+	}
+	group.Wait()
+}

@@ -34,6 +34,7 @@ func Run(t *testing.T, open Open) {
 		{"SlowCursorExpires", testSlowCursor},
 		{"SeenMovesOnWithoutEvents", testSeen},
 		{"OneOfManyUpdatesWins", testRace},
+		{"ReadsNeverGoBack", testReads},
 		{"RefusedWritesChangeNothing", testRefused},
 		{"DeletionHoldsTheLastState", testDeletion},
 		{"VolatileWritesAreSeenAtOnce", testVolatile},
