@@ -1,0 +1,172 @@
+// Package volume makes a pod's volumes on its node: folders beneath one folder of the pod, and folders of the host where
+// the node allows them.
+//
+//	DIR/NAME/           emptyDir: the guests' own
+//	DIR/NAME/KEY        configMap, secret, downwardAPI, projected: a link to ..data/KEY
+//	DIR/NAME/..data     a link to the folder of the newest content, replaced in one step
+package volume
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"edgepod/server/agent/podvalue"
+	"edgepod/wasmrt/sandbox"
+)
+
+// Folder is the volumes of one pod. Only one goroutine may use it at a time.
+type Folder struct {
+	// Dir is where the volumes are; it is made by Prepare.
+	Dir string
+	// HostPaths are the folders of the host that pods may mount, or anything beneath. None: no hostPath volumes.
+	HostPaths []string
+}
+
+// Prepare makes each volume of the pod and brings generated content up to date, replacing it in one step. Calling it
+// again changes only what differs. The error names the volume in the kubelet's words.
+func (f Folder) Prepare(values podvalue.Context) error {
+	for i := range values.Pod.Spec.Volumes {
+		v := &values.Pod.Spec.Volumes[i]
+		if err := f.prepare(v, values); err != nil {
+			return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+func (f Folder) prepare(v *corev1.Volume, values podvalue.Context) error {
+	if v.HostPath != nil {
+		_, err := f.hostPath(v.HostPath)
+		return err
+	}
+	dir, err := f.dir(v.Name)
+	if err != nil {
+		return err
+	}
+	if isEmptyDir(v) {
+		return makeDir(dir, 0o777)
+	}
+	files, err := content(v, values)
+	if err != nil {
+		return err
+	}
+	if err := makeDir(dir, 0o755); err != nil {
+		return err
+	}
+	return replace(dir, files)
+}
+
+func (f Folder) dir(name string) (string, error) {
+	if name != filepath.Base(name) || !filepath.IsLocal(name) {
+		return "", fmt.Errorf("%q is no name for a volume", name)
+	}
+	return filepath.Join(f.Dir, name), nil
+}
+
+// makeDir makes a folder with exactly these permissions, whatever the umask.
+func makeDir(dir string, perm os.FileMode) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(dir, perm)
+}
+
+func isEmptyDir(v *corev1.Volume) bool {
+	return v.EmptyDir != nil || v.VolumeSource == (corev1.VolumeSource{})
+}
+
+// generated tells whether the volume's content comes from the API; guests can't write to such a volume.
+func generated(v *corev1.Volume) bool {
+	return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
+}
+
+// Mounts are the container's mounts of the prepared volumes. Each Source is free of symbolic links, so that it can be
+// opened without following any.
+func (f Folder) Mounts(pod *corev1.Pod, container *corev1.Container, env *podvalue.Env) ([]sandbox.Mount, error) {
+	out := make([]sandbox.Mount, 0, len(container.VolumeMounts))
+	for i := range container.VolumeMounts {
+		m := &container.VolumeMounts[i]
+		at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		if at < 0 {
+			return nil, fmt.Errorf("cannot find volume %q to mount into container %q", m.Name, container.Name)
+		}
+		v := &pod.Spec.Volumes[at]
+		source, err := f.source(v, m, env)
+		if err != nil {
+			return nil, fmt.Errorf("volume %q of container %q: %w", m.Name, container.Name, err)
+		}
+		out = append(out, sandbox.Mount{
+			Source: source, Target: path.Clean("/" + m.MountPath), ReadOnly: m.ReadOnly || generated(v),
+		})
+	}
+	return out, nil
+}
+
+func (f Folder) source(v *corev1.Volume, m *corev1.VolumeMount, env *podvalue.Env) (string, error) {
+	var base string
+	var err error
+	if v.HostPath != nil {
+		base, err = f.hostPath(v.HostPath)
+	} else if base, err = f.dir(v.Name); err == nil {
+		base, err = filepath.EvalSymlinks(base)
+	}
+	if err != nil {
+		return "", err
+	}
+	sub := m.SubPath
+	if m.SubPathExpr != "" {
+		sub = podvalue.Expand(m.SubPathExpr, env.Lookup)
+	}
+	if sub == "" {
+		return base, nil
+	}
+	return beneath(base, sub, !m.ReadOnly && !generated(v))
+}
+
+// Remove removes the volumes with all that is in them. It follows no links, and takes away folders that guests have
+// locked. Removing what is not there is no error.
+func (f Folder) Remove() error {
+	err := os.RemoveAll(f.Dir)
+	if err == nil || !os.IsPermission(err) {
+		return err
+	}
+	root, err := os.OpenRoot(filepath.Dir(f.Dir))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	unlock(root, filepath.Base(f.Dir))
+	return os.RemoveAll(f.Dir)
+}
+
+// unlock lets the owner into name and all folders beneath. What it can't change, the removal will report.
+func unlock(root *os.Root, name string) {
+	if info, err := root.Lstat(name); err != nil || !info.IsDir() {
+		return
+	}
+	if err := root.Chmod(name, 0o700); err != nil {
+		return
+	}
+	sub, err := root.OpenRoot(name)
+	if err != nil {
+		return
+	}
+	defer sub.Close()
+	dir, err := sub.Open(".")
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return
+	}
+	for _, child := range names {
+		unlock(sub, child)
+	}
+}
