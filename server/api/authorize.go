@@ -1,0 +1,152 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"edgepod/server/registry"
+)
+
+// action is what somebody wants to do. Of a path that is no resource's, only verb and path are set.
+type action struct {
+	verb, path                                        string
+	group, resource, subresource, namespace, nameOfIt string
+}
+
+func (r *request) action() action {
+	if r.plural == "" {
+		return action{verb: r.verb, path: r.Request().URL.Path}
+	}
+	act := action{verb: r.verb, group: r.group, resource: r.plural, subresource: r.subresource, namespace: r.namespace, nameOfIt: r.name}
+	if r.group == "" && r.plural == "namespaces" {
+		act.namespace = r.name
+	}
+	return act
+}
+
+// authorize refuses with 403, in Kubernetes' words, what the caller may not do.
+func (a *API) authorize(r *request) error {
+	act := r.action()
+	allowed, reason := allowed(r.caller, act)
+	if allowed && reason == onlyOwnPods {
+		allowed = a.podIsOn(r, strings.TrimPrefix(r.caller.Name, userNodePrefix))
+	}
+	if allowed {
+		return nil
+	}
+	err := fmt.Errorf("%s", escape(act.refusal(r.caller.Name)))
+	if reason != "" {
+		err = fmt.Errorf("%w: %s", err, reason)
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: act.group, Resource: act.resource}, act.nameOfIt, err)
+}
+
+// escape keeps an error from being taken for HTML.
+var escape = strings.NewReplacer(`&`, "&amp;", `<`, "&lt;", `>`, "&gt;").Replace
+
+func (act action) refusal(user string) string {
+	if act.resource == "" {
+		return fmt.Sprintf("User %q cannot %s path %q", user, act.verb, act.path)
+	}
+	resource := act.resource
+	if act.subresource != "" {
+		resource += "/" + act.subresource
+	}
+	what := fmt.Sprintf("User %q cannot %s resource %q in API group %q", user, act.verb, resource, act.group)
+	if act.namespace != "" {
+		return fmt.Sprintf("%s in the namespace %q", what, act.namespace)
+	}
+	return what + " at the cluster scope"
+}
+
+// Reasons that narrow what a node may do.
+const (
+	onlyItself  = "a node may change nothing but itself and its lease"
+	onlyOwnPods = "a node may change only pods that are bound to it"
+)
+
+// allowed decides by the caller's groups: masters do everything, nodes what an agent needs, everybody with a name sees what
+// the server serves, and anybody its health. The reason onlyOwnPods with a yes leaves the last word to the pod itself.
+func allowed(caller registry.Caller, act action) (bool, string) {
+	switch {
+	case slices.Contains(caller.Groups, groupMasters):
+		return true, ""
+	case act.resource == "":
+		return allowedPath(caller, act), ""
+	case reviewOfOneself(act):
+		return slices.Contains(caller.Groups, groupAuthenticated), ""
+	case slices.Contains(caller.Groups, groupNodes) && strings.HasPrefix(caller.Name, userNodePrefix):
+		return allowedNode(strings.TrimPrefix(caller.Name, userNodePrefix), act)
+	}
+	return false, ""
+}
+
+func allowedPath(caller registry.Caller, act action) bool {
+	if act.verb != "get" && act.verb != "head" {
+		return false
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(act.path, "/"), "/")
+	switch first {
+	case "livez", "readyz", "healthz", "version":
+		return true
+	case "api", "apis", "openapi":
+		return slices.Contains(caller.Groups, groupAuthenticated)
+	}
+	return false
+}
+
+// nodeRules are the verbs that an agent has on each resource, by "resource[/subresource].group".
+var nodeRules = map[string][]string{
+	"nodes":                      {"create", "get", "list", "watch", "update", "patch"},
+	"nodes/status":               {"get", "update", "patch"},
+	"pods":                       {"get", "list", "watch", "delete"},
+	"pods/status":                {"get", "update", "patch"},
+	"events":                     {"create", "patch", "update"},
+	"leases.coordination.k8s.io": {"create", "get", "list", "watch", "update", "patch"},
+	"configmaps":                 {"get", "list", "watch"},
+	"secrets":                    {"get", "list", "watch"},
+	"namespaces":                 {"get", "list", "watch"},
+	"serviceaccounts":            {"get", "list", "watch"},
+}
+
+func allowedNode(node string, act action) (bool, string) {
+	key := act.resource
+	if act.subresource != "" {
+		key += "/" + act.subresource
+	}
+	if act.group != "" {
+		key += "." + act.group
+	}
+	if !slices.Contains(nodeRules[key], act.verb) {
+		return false, ""
+	}
+	reads := act.verb == "get" || act.verb == "list" || act.verb == "watch"
+	switch act.resource {
+	case "leases":
+		if act.namespace != corev1.NamespaceNodeLease {
+			return false, ""
+		}
+		return reads || act.verb == "create" || act.nameOfIt == node, onlyItself
+	case "nodes":
+		return reads || act.verb == "create" || act.nameOfIt == node, onlyItself
+	case "pods":
+		if !reads {
+			return true, onlyOwnPods
+		}
+	}
+	return true, ""
+}
+
+// podIsOn tells whether the pod that the request names is bound to the node. Of a pod that doesn't exist the verb tells.
+func (a *API) podIsOn(r *request, node string) bool {
+	object, err := a.Registry.Get(r.Request().Context(), a.Registry.Resource("", "pods"), r.namespace, r.name)
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return object.Runtime().(*corev1.Pod).Spec.NodeName == node
+}

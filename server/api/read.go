@@ -1,0 +1,153 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"edgepod/server/registry"
+)
+
+func (a *API) get(r *request) error {
+	if err := r.negotiateObject(); err != nil {
+		return err
+	}
+	object, err := a.Registry.Get(r.Request().Context(), r.resource, r.namespace, r.name)
+	if err != nil {
+		return err
+	}
+	return a.writeObject(r, http.StatusOK, object)
+}
+
+func (a *API) list(r *request) error {
+	if err := r.negotiateObject(); err != nil {
+		return err
+	}
+	options, err := r.listOptions(false)
+	if err != nil {
+		return err
+	}
+	list, err := a.Registry.List(r.Request().Context(), r.resource, listRequest(r, options))
+	if err != nil {
+		return err
+	}
+	return a.writeList(r, list)
+}
+
+func listRequest(r *request, options *internalversion.ListOptions) registry.ListRequest {
+	return registry.ListRequest{
+		Namespace: r.namespace, Label: options.LabelSelector, Field: options.FieldSelector,
+		ResourceVersion: options.ResourceVersion, ResourceVersionMatch: options.ResourceVersionMatch,
+		Limit: options.Limit, Continue: options.Continue,
+	}
+}
+
+func (a *API) writeList(r *request, list registry.List) error {
+	listMeta := metav1.ListMeta{ResourceVersion: list.ResourceVersion, Continue: list.Continue, RemainingItemCount: list.Remaining}
+	switch {
+	case r.out.convert.Kind == kindTable:
+		return a.writeTable(r, http.StatusOK, list.Items, listMeta)
+	case r.out.convert.Kind == "PartialObjectMetadataList":
+		return a.writeRuntime(r, r.out, http.StatusOK, partialList(r, list, listMeta))
+	case r.out.convert.Kind != "":
+		return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+			"you requested PartialObjectMetadata, but the requested object is a list")
+	case r.out.media == mediaProtobuf:
+		typed, err := typedList(r, list, listMeta)
+		if err != nil {
+			return err
+		}
+		return a.writeRuntime(r, r.out, http.StatusOK, typed)
+	}
+	return a.writeListJSON(r, list, listMeta)
+}
+
+func partialList(r *request, list registry.List, listMeta metav1.ListMeta) *metav1.PartialObjectMetadataList {
+	out := &metav1.PartialObjectMetadataList{ListMeta: listMeta, Items: make([]metav1.PartialObjectMetadata, 0, len(list.Items))}
+	out.SetGroupVersionKind(r.out.convert)
+	for _, o := range list.Items {
+		out.Items = append(out.Items, *partial(o, r.out))
+	}
+	return out
+}
+
+func typedList(r *request, list registry.List, listMeta metav1.ListMeta) (runtime.Object, error) {
+	typed := r.resource.NewList()
+	typed.GetObjectKind().SetGroupVersionKind(listKind(r.resource))
+	items := make([]runtime.Object, len(list.Items))
+	for i, o := range list.Items {
+		items[i] = o.Runtime()
+	}
+	if err := meta.SetList(typed, items); err != nil {
+		return nil, err
+	}
+	accessor, err := meta.ListAccessor(typed)
+	if err != nil {
+		return nil, err
+	}
+	accessor.SetResourceVersion(listMeta.ResourceVersion)
+	accessor.SetContinue(listMeta.Continue)
+	accessor.SetRemainingItemCount(listMeta.RemainingItemCount)
+	return typed, nil
+}
+
+// writeListJSON joins the stored bytes of the items: nothing is encoded again.
+func (a *API) writeListJSON(r *request, list registry.List, listMeta metav1.ListMeta) error {
+	head, err := listHead(r.resource, listMeta)
+	if err != nil {
+		return err
+	}
+	size := len(head) + len(listTail)
+	for _, o := range list.Items {
+		size += len(o.JSON()) + 1
+	}
+	if len(list.Items) > 0 {
+		size--
+	}
+	join := func(w sink) {
+		w.Write(head)
+		for i, o := range list.Items {
+			if i > 0 {
+				w.Write(comma)
+			}
+			w.Write(o.JSON())
+		}
+		w.Write(listTail)
+	}
+	if r.out.pretty || r.out.media == mediaYAML {
+		var buf bytes.Buffer
+		buf.Grow(size)
+		join(&buf)
+		return a.writeJSON(r, r.out, http.StatusOK, bytes.TrimSpace(buf.Bytes()))
+	}
+	return a.writeParts(r, http.StatusOK, mediaJSON.String(), size, func(w sink) {
+		joined := chunks.Get().(*chunk)
+		defer chunks.Put(joined)
+		joined.reset(w)
+		join(joined)
+		joined.flush()
+	})
+}
+
+var (
+	comma    = []byte{','}
+	listTail = []byte("]}\n")
+)
+
+func listHead(res *registry.Resource, listMeta metav1.ListMeta) ([]byte, error) {
+	kind := listKind(res)
+	encoded, err := json.Marshal(listMeta)
+	if err != nil {
+		return nil, err
+	}
+	head := append([]byte(`{"kind":`), strconv.Quote(kind.Kind)...)
+	head = append(append(head, `,"apiVersion":`...), strconv.Quote(kind.GroupVersion().String())...)
+	head = append(append(head, `,"metadata":`...), encoded...)
+	return append(head, `,"items":[`...), nil
+}

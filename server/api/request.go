@@ -1,0 +1,228 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"edgepod/server/registry"
+)
+
+// request is one HTTP request on its way: what its path and its credentials say.
+type request struct {
+	echo.Context
+	caller registry.Caller
+	start  time.Time
+	// verb in the words of authorization; for paths of no resource the method in lower case.
+	verb string
+	// group, version, plural, subresource, namespace and name are the parts of a resource's path, resource what they name:
+	// nil for none.
+	group, version, plural, subresource, namespace, name string
+	resource                                             *registry.Resource
+	// watchPath tells that the path has the prefix of old clients' watches; following, that the answer does not end by itself.
+	watchPath, following bool
+	values               url.Values
+	out                  output
+	// contentSuffix are parameters of the answer's Content-Type.
+	contentSuffix string
+}
+
+func newRequest(c echo.Context) *request {
+	return &request{Context: c, start: time.Now(), verb: strings.ToLower(c.Request().Method)}
+}
+
+// query returns the query's values, parsed once.
+func (r *request) query() url.Values {
+	if r.values == nil {
+		if r.Request().URL.RawQuery == "" {
+			r.values = url.Values{}
+		} else {
+			r.values = r.Request().URL.Query()
+		}
+	}
+	return r.values
+}
+
+func (r *request) watches() bool {
+	return strings.Contains(r.Request().URL.RawQuery, "watch") && truth(r.query().Get("watch"))
+}
+
+// truth reads a boolean as the API's options do: anything but false and 0 is true, and so is an empty value that is given.
+func truth(s string) bool {
+	switch strings.ToLower(s) {
+	case "", "false", "0":
+		return false
+	}
+	return true
+}
+
+func (r *request) mutates() bool {
+	switch r.Request().Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	return true
+}
+
+// serve takes a request through every check that comes before its handler.
+func (a *API) serve(r *request, h handler) error {
+	err := a.admit(r, h)
+	if err != nil {
+		a.writeError(r, err)
+	}
+	a.finish(r, err)
+	return nil
+}
+
+func (a *API) admit(r *request, h handler) error {
+	caller, err := a.authenticate(r)
+	if err != nil {
+		return err
+	}
+	r.caller = caller
+	if err := a.authorize(r); err != nil {
+		return err
+	}
+	release, err := a.gate.enter(r)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if r.following {
+		a.metrics.longRunning(r, 1)
+		defer a.metrics.longRunning(r, -1)
+		return h(r)
+	}
+	ctx, cancel := context.WithTimeout(r.Request().Context(), a.Limits.Request)
+	defer cancel()
+	r.SetRequest(r.Request().WithContext(ctx))
+	return h(r)
+}
+
+// finish counts and logs a request that was answered.
+func (a *API) finish(r *request, err error) {
+	code := r.Response().Status
+	took := time.Since(r.start)
+	a.metrics.observe(r, code, took)
+	if !a.Log.Enabled(r.Request().Context(), slog.LevelDebug) {
+		return
+	}
+	a.Log.Debug("request", "method", r.Request().Method, "path", r.Request().URL.Path, "user", r.caller.Name,
+		"code", code, "took", took, "err", err)
+}
+
+// dispatch calls the handler of a resource's verb.
+func (a *API) dispatch(r *request) error {
+	if r.resource == nil {
+		if !a.discovery.serves(r.group, r.version) {
+			return a.notFound(r)
+		}
+		return resourceNotFound()
+	}
+	if r.Request().Method == http.MethodHead || r.Request().Method == http.MethodOptions {
+		return methodNotAllowed()
+	}
+	if r.resource.Namespaced && r.namespace == "" && r.name != "" || !r.resource.Namespaced && r.namespace != "" {
+		return resourceNotFound()
+	}
+	if review, ok := a.reviews[r.resource]; ok {
+		return a.serveReview(r, review)
+	}
+	if r.subresource != "" {
+		return a.dispatchSubresource(r)
+	}
+	if !contains(r.resource.Verbs, r.verb) || !r.verbFits() {
+		return methodNotAllowed()
+	}
+	return a.verb(r)
+}
+
+// verbFits tells whether the verb is one of an object where the path is an object's, and of a collection where it is not.
+func (r *request) verbFits() bool {
+	switch r.verb {
+	case "create":
+		return r.name == "" && (r.namespace != "" || !r.resource.Namespaced)
+	case "deletecollection":
+		return r.namespace != "" || !r.resource.Namespaced
+	case "update", "patch":
+		return r.name != ""
+	}
+	return true
+}
+
+func (a *API) verb(r *request) error {
+	switch r.verb {
+	case "get":
+		return a.get(r)
+	case "list":
+		return a.list(r)
+	case "watch":
+		return a.watch(r)
+	case "create":
+		return a.create(r)
+	case "update":
+		return a.update(r)
+	case "patch":
+		return a.patch(r)
+	case "delete":
+		return a.delete(r)
+	case "deletecollection":
+		return a.deleteCollection(r)
+	}
+	return methodNotAllowed()
+}
+
+// dispatchSubresource serves the subresources that the resource lists, and those of pods that are streams.
+func (a *API) dispatchSubresource(r *request) error {
+	verbs, ok := subresourceVerbs(r.resource, r.subresource)
+	if !ok {
+		return resourceNotFound()
+	}
+	if !contains(verbs, r.verb) {
+		return methodNotAllowed()
+	}
+	pods := r.group == "" && r.plural == "pods"
+	switch {
+	case pods && r.subresource == "log":
+		return a.log(r)
+	case pods && r.subresource == "binding":
+		return a.bind(r)
+	}
+	return a.verb(r)
+}
+
+func subresourceVerbs(res *registry.Resource, name string) (verbs []string, ok bool) {
+	for i := range res.Subresources {
+		if res.Subresources[i].Name == name {
+			return res.Subresources[i].Verbs, true
+		}
+	}
+	return nil, false
+}
+
+// resource finds a resource that is served, stored or not.
+func (a *API) resource(group, plural string) *registry.Resource {
+	if res := a.Registry.Resource(group, plural); res != nil {
+		return res
+	}
+	for _, res := range reviewResources {
+		if res.Kind.Group == group && res.Name == plural {
+			return res
+		}
+	}
+	return nil
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
