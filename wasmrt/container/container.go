@@ -1,0 +1,89 @@
+// Package container is what a container's process runs: it puts together engine, host functions, log and hardening, runs
+// one guest and records how it ended.
+//
+//	parent                         child
+//	  clone into cgroup ─────────►  Main: wait for the request
+//	  request on descriptor 3 ───►  load module and code, make host modules, open volumes
+//	                                give up every right (package harden)
+//	  ready or failure ◄──────────  answer on descriptor 4
+//	                                run the guest
+//	                                write exit.json, end
+//
+// After the answer the two share nothing but files: the parent may die and come back.
+package container
+
+import (
+	"time"
+
+	"edgepod/wasmrt/compile"
+	"edgepod/wasmrt/sandbox"
+)
+
+// The jobs of a child process, its first argument.
+const (
+	JobRun     = "run"
+	JobCompile = "compile"
+	JobProbe   = "probe"
+)
+
+// The descriptors that a child is started with, beyond the standard three.
+const (
+	FDRequest = 3
+	FDAnswer  = 4
+)
+
+// The files in Request.Out.
+const (
+	StartFile   = "start.json"
+	ExitFile    = "exit.json"
+	MessageFile = "termination-message"
+)
+
+// CodeTrap is the exit code of a guest that trapped, as of a Unix process that aborted: 128 and the number of SIGABRT.
+const CodeTrap = 134
+
+// Request is what the parent wants run.
+type Request struct {
+	Container sandbox.ContainerSpec `json:"container"`
+	Hostname  string                `json:"hostname,omitempty"`
+	// Module is the file to run, Sum its SHA-256; Names the file of its function names, or "".
+	Module string `json:"module"`
+	Sum    string `json:"sum"`
+	Names  string `json:"names,omitempty"`
+	// Code is the module's compiled form, in CodeDir.
+	Code    compile.Code `json:"code"`
+	CodeDir string       `json:"codeDir"`
+	// Out is the child's own folder, Root the guest's root folder ("" for an empty one), Jail an empty folder.
+	Out  string `json:"out"`
+	Root string `json:"root,omitempty"`
+	Jail string `json:"jail"`
+	// UID and GID to become; UserNamespace as in package harden.
+	UID           int  `json:"uid"`
+	GID           int  `json:"gid"`
+	UserNamespace bool `json:"userNamespace"`
+	// Pages is the most linear memory, in pages of 64 KiB; Data bounds private memory in bytes where no cgroup does.
+	Pages uint32 `json:"pages"`
+	Data  uint64 `json:"data,omitempty"`
+}
+
+// Answer is the child's word that the guest is about to run, or why not.
+type Answer struct {
+	StartedAt time.Time       `json:"startedAt,omitzero"`
+	Layers    []sandbox.Layer `json:"layers,omitempty"`
+	// Failure is a message for the user; Damaged tells that a stored file is not what it was: DamagedModule or DamagedCode.
+	Failure string `json:"failure,omitempty"`
+	Damaged string `json:"damaged,omitempty"`
+	// Compiled answers JobCompile.
+	Compiled *compile.Result `json:"compiled,omitempty"`
+}
+
+// The values of Answer.Damaged.
+const (
+	DamagedModule = "module"
+	DamagedCode   = "code"
+)
+
+// Started is the content of StartFile.
+type Started struct {
+	StartedAt time.Time `json:"startedAt"`
+}

@@ -1,0 +1,96 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+
+	"edgepod/wasmrt/compile"
+	"edgepod/wasmrt/harden"
+)
+
+// procs is how many threads run Go code at once in a container: one for the guest, and one to hear stop requests.
+const procs = 2
+
+// Main is the whole life of a child process; it does not return. args[0] is the job.
+func Main(args []string) {
+	// Whatever else the parent was started with must not leak in.
+	_ = unix.CloseRange(FDAnswer+1, ^uint(0), 0)
+	runtime.GOMAXPROCS(procs)
+	// While loading there is nothing to gain from collecting; later it would stall behind the guest (see quiet).
+	debug.SetGCPercent(-1)
+	job := ""
+	if len(args) > 0 {
+		job = args[0]
+	}
+	var err error
+	switch job {
+	case JobRun:
+		err = serve(run)
+	case JobCompile:
+		err = serve(compileModule)
+	case JobProbe:
+		err = serve(probe)
+	default:
+		err = fmt.Errorf("unknown job %q: this program is started by edgepod itself", job)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "edgepod container process:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// serve reads the request, once the parent has put this process where it belongs, and does the job.
+func serve[T any](do func(T, *os.File) error) error {
+	in, out := os.NewFile(FDRequest, "request"), os.NewFile(FDAnswer, "answer")
+	if in == nil || out == nil {
+		return errors.New("descriptors 3 and 4 are missing: this program is started by edgepod itself")
+	}
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return fmt.Errorf("read request: %w", err)
+	}
+	if err := in.Close(); err != nil {
+		return err
+	}
+	var req T
+	if err := json.Unmarshal(data, &req); err != nil {
+		// Also where the parent died before it had written all: nothing has been begun.
+		return fmt.Errorf("read request: %w", err)
+	}
+	return do(req, out)
+}
+
+// answer writes a and closes the descriptor: the parent may be gone, which is no concern here.
+func answer(out *os.File, a Answer) {
+	data, err := json.Marshal(a)
+	if err == nil {
+		_, _ = out.Write(append(data, '\n'))
+	}
+	_ = out.Close()
+}
+
+func compileModule(job compile.Job, out *os.File) error {
+	debug.SetGCPercent(100)
+	res, layers, err := compile.Work(context.Background(), job)
+	if err != nil {
+		return err
+	}
+	answer(out, Answer{Compiled: &res, Layers: layers})
+	return nil
+}
+
+// probe hardens this process as a container's would be, to see what holds on this machine.
+func probe(req Request, out *os.File) error {
+	layers := harden.Apply(hardening(req))
+	answer(out, Answer{Layers: layers})
+	return nil
+}

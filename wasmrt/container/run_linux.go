@@ -1,0 +1,222 @@
+package container
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"edgepod/wasmrt/compile"
+	"edgepod/wasmrt/fs"
+	"edgepod/wasmrt/harden"
+	"edgepod/wasmrt/sandbox"
+	"edgepod/wasmrt/wasi"
+)
+
+// maxFiles bounds the process's descriptors; the guest gets what the engine leaves.
+const maxFiles = 1024
+
+// failure is an error that the parent is told.
+type failure struct {
+	message string
+	damaged string
+}
+
+func (f *failure) Error() string { return f.message }
+
+// guest is a module that is ready to run.
+type guest struct {
+	ctx      context.Context
+	runtime  wazero.Runtime
+	compiled wazero.CompiledModule
+}
+
+// run is JobRun.
+func run(req Request, out *os.File) error {
+	end, err := newEnding(req)
+	if err == nil {
+		err = end.load(req, out)
+	}
+	if err != nil {
+		f := &failure{message: err.Error()}
+		errors.As(err, &f)
+		answer(out, Answer{Failure: f.message, Damaged: f.damaged})
+	}
+	return err
+}
+
+// load prepares everything, gives up the process's rights and runs the guest. It returns only if the guest cannot be run.
+func (e *ending) load(req Request, out *os.File) error {
+	ctx := context.Background()
+	wasm, err := readModule(req)
+	if err != nil {
+		return err
+	}
+	host, err := newHost(req, e.log)
+	if err != nil {
+		return err
+	}
+	g, err := prepare(ctx, req, host, wasm)
+	if err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	// Until the process ends: a guest that is asked to stop ends at once, whatever it is doing, like a Unix process
+	// without a handler.
+	go func() {
+		<-stop
+		e.finish(sandbox.Exit{Code: wasi.CodeStopped, Signal: int32(syscall.SIGTERM), Reason: sandbox.ReasonError})
+	}()
+	layers := harden.Apply(hardening(req))
+	quiet()
+	e.startedAt = time.Now()
+	if err := e.writeJSON(StartFile, Started{StartedAt: e.startedAt}); err != nil {
+		return fmt.Errorf("write start record: %w", err)
+	}
+	answer(out, Answer{StartedAt: e.startedAt, Layers: layers})
+	e.finish(e.exitOf(g.call()))
+	return nil
+}
+
+// quiet lets the collector run only when memory grows, never by time: it waits for the guest to make a host call, and
+// everything else, also the stop request, waits for the collector.
+func quiet() {
+	debug.FreeOSMemory()
+	const room = 16 << 20
+	debug.SetMemoryLimit(liveHeap() + room)
+}
+
+func readModule(req Request) ([]byte, error) {
+	wasm, err := os.ReadFile(req.Module)
+	if err != nil {
+		return nil, &failure{message: "read the stored module: " + err.Error(), damaged: DamagedModule}
+	}
+	if sum := sha256.Sum256(wasm); hex.EncodeToString(sum[:]) != req.Sum {
+		return nil, &failure{message: "the stored module is damaged", damaged: DamagedModule}
+	}
+	sum, _, err := compile.SumFile(filepath.Join(req.CodeDir, req.Code.Entry))
+	if err != nil || sum != req.Code.Sum {
+		return nil, &failure{message: "the stored code of the module is damaged", damaged: DamagedCode}
+	}
+	return wasm, nil
+}
+
+func newHost(req Request, log *Log) (*wasi.Host, error) {
+	spec := req.Container
+	cfg := fs.Config{Root: req.Root, RootReadOnly: spec.ReadOnlyRoot}
+	for _, m := range spec.Mounts {
+		cfg.Mounts = append(cfg.Mounts, fs.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
+	if target := spec.TerminationMessagePath; target != "" && !mounted(spec.Mounts, target) {
+		cfg.Mounts = append(cfg.Mounts, fs.Mount{Source: filepath.Join(req.Out, MessageFile), Target: target})
+	}
+	tree, err := fs.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the guest's files: %w", err)
+	}
+	env := spec.Env
+	if spec.WorkingDir != "" {
+		env = append(env[:len(env):len(env)], "PWD="+spec.WorkingDir)
+	}
+	host, err := wasi.New(wasi.Config{
+		Args: spec.Args, Env: env, FS: tree, MaxFiles: maxFiles - reservedFiles,
+		Stdout: log.Stream("stdout"), Stderr: log.Stream("stderr"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the guest: %w", err)
+	}
+	return host, nil
+}
+
+// reservedFiles are the descriptors that the process itself needs.
+const reservedFiles = 64
+
+func mounted(mounts []sandbox.Mount, target string) bool {
+	for _, m := range mounts {
+		if filepath.Clean(m.Target) == filepath.Clean(target) {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare takes the module's code from the cache and makes the host modules that it imports.
+func prepare(ctx context.Context, req Request, host *wasi.Host, wasm []byte) (*guest, error) {
+	cache, err := wazero.NewCompilationCacheWithDir(req.CodeDir)
+	if err != nil {
+		return nil, fmt.Errorf("open code: %w", err)
+	}
+	config := compile.EngineConfig(cache)
+	if req.Pages > 0 {
+		config = config.WithMemoryLimitPages(req.Pages)
+	}
+	rt := wazero.NewRuntimeWithConfig(ctx, config)
+	compiled, err := rt.CompileModule(ctx, wasm)
+	if err != nil {
+		return nil, fmt.Errorf("the module cannot be run with this memory limit, which leaves it %d MiB: %w", req.Pages/16, err)
+	}
+	resolver, err := host.Modules(ctx, rt, compiled.ImportedFunctions())
+	if err != nil {
+		return nil, err
+	}
+	ctx = experimental.WithImportResolver(ctx, resolver)
+	ctx = experimental.WithMemoryAllocator(ctx, allocator{})
+	return &guest{ctx: ctx, runtime: rt, compiled: compiled}, nil
+}
+
+// call runs the guest to its end.
+func (g *guest) call() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the engine failed: %v", r)
+		}
+	}()
+	mod, err := g.runtime.InstantiateModule(g.ctx, g.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return err
+	}
+	start := mod.ExportedFunction("_start")
+	if start == nil {
+		return errors.New("the module exports no function _start")
+	}
+	_, err = start.Call(g.ctx)
+	return err
+}
+
+// hardening is what a container's process keeps.
+func hardening(req Request) harden.Options {
+	o := harden.Options{
+		UID: req.UID, GID: req.GID, UserNamespace: req.UserNamespace,
+		Writable: []string{req.Out}, Jail: req.Jail, Files: maxFiles, Data: req.Data, OOMScore: 500,
+	}
+	if req.Container.Log.Path != "" {
+		o.Writable = append(o.Writable, filepath.Dir(req.Container.Log.Path))
+	}
+	if req.Root != "" && !req.Container.ReadOnlyRoot {
+		o.Writable = append(o.Writable, req.Root)
+	}
+	for _, m := range req.Container.Mounts {
+		// A file is opened by its name beneath its folder, and may be replaced there by renaming.
+		source := m.Source
+		if info, err := os.Stat(source); err == nil && !info.IsDir() && m.ReadOnly {
+			source = filepath.Dir(source)
+		}
+		if m.ReadOnly {
+			o.ReadOnly = append(o.ReadOnly, source)
+			continue
+		}
+		o.Writable = append(o.Writable, source)
+	}
+	return o
+}
