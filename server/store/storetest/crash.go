@@ -32,25 +32,35 @@ const (
 )
 
 func testCrash(t *testing.T, open Open) {
-	for _, loss := range Crash(t, open, crashCuts) {
+	for _, loss := range Crash(t, open, Disk{Dir: t.TempDir()}, crashCuts) {
 		t.Error(loss)
 	}
+}
+
+// Disk is where the store of a crash test lives. Cut, if not nil, is called just before the process is killed, and Mend
+// when it is gone: for what a power cut does to a disk.
+type Disk struct {
+	Dir       string
+	Cut, Mend func(t *testing.T)
 }
 
 // Crash runs the test that calls it again, as another process that writes without end to a store of open's, and kills it
 // at a random moment; so many times, on one folder. It returns what was lost of the writes that the process had told to be
 // done. In that other process, Crash does not return.
-func Crash(t *testing.T, open Open, cuts int) []string {
+func Crash(t *testing.T, open Open, disk Disk, cuts int) []string {
 	if dir := os.Getenv(crashEnv); dir != "" {
 		crashChild(t, open(t, dir))
 	}
-	r, dir := random(t), t.TempDir()
+	r := random(t)
 	ledger := &acks{firm: map[string]ack{}}
 	var losses []string
 	for cut := range cuts {
 		ledger.begin()
-		killWriter(t, ledger, dir, cut, 1+r.IntN(crashAcks))
-		s := open(t, dir)
+		killWriter(t, ledger, disk, cut, 1+r.IntN(crashAcks))
+		if disk.Mend != nil {
+			disk.Mend(t)
+		}
+		s := open(t, disk.Dir)
 		for _, loss := range ledger.check(t, s) {
 			losses = append(losses, fmt.Sprintf("cut %d: %s", cut, loss))
 		}
@@ -61,6 +71,9 @@ func Crash(t *testing.T, open Open, cuts int) []string {
 	t.Logf("%d cuts, %d with the history whole", cuts, ledger.replayed)
 	return losses
 }
+
+// IsWriter tells that this is the process that is to be killed.
+func IsWriter() bool { return os.Getenv(crashEnv) != "" }
 
 // ack is a line that the writing process prints after a commit.
 type ack struct {
@@ -182,7 +195,7 @@ func sequenceOf(e *store.Entry) int {
 }
 
 // killWriter starts the writing process, kills it after so many writes, and notes all that it told.
-func killWriter(t *testing.T, ledger *acks, dir string, cut, after int) {
+func killWriter(t *testing.T, ledger *acks, disk Disk, round, after int) {
 	t.Helper()
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -191,23 +204,30 @@ func killWriter(t *testing.T, ledger *acks, dir string, cut, after int) {
 	defer out.Close()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1", "-test.run="+pattern(t.Name()))
 	var output bytes.Buffer
-	cmd.Env = append(os.Environ(), crashEnv+"="+dir, crashRound+"="+strconv.Itoa(cut))
+	cmd.Env = append(os.Environ(), crashEnv+"="+disk.Dir, crashRound+"="+strconv.Itoa(round))
 	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = []*os.File{in}, &output, &output
 	err = cmd.Start()
 	in.Close()
 	if err != nil {
 		t.Fatalf("start the writing process: %v", err)
 	}
+	cut := false
 	readAcks(t, out, ledger, func(count int) {
-		if count == after {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Errorf("kill: %v", err)
-			}
+		if count != after {
+			return
+		}
+		if disk.Cut != nil {
+			cut = true
+			disk.Cut(t)
+		}
+		if err := cmd.Process.Kill(); err != nil && !cut {
+			t.Errorf("kill: %v", err)
 		}
 	})
 	var exit *exec.ExitError
 	err = cmd.Wait()
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+	killed := errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+	if !killed && !cut { // a cut disk's errors may end it first
 		t.Fatalf("the writing process ended by itself: %v\n%s", err, output.String())
 	}
 }
