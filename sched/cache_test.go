@@ -28,8 +28,8 @@ func picture(s *Snapshot) map[string]any {
 		slices.Sort(ports)
 		used := n.Requested
 		used.Scalars = slices.DeleteFunc(slices.Clone(used.Scalars), func(s Scalar) bool { return s.Value == 0 })
-		nodes[n.Name] = fmt.Sprintln(names(n.Pods), names(n.Nominated), ports, used, n.Allocatable, n.MaxPods, n.NonZeroMilliCPU,
-			n.NonZeroMemory, n.balance, n.cordoned, n.taints, slices.Sorted(maps.Keys(n.images)), n.lowest, n.tie, s.Node(n.Name) == n)
+		nodes[n.Name] = fmt.Sprintln(names(n.Pods), names(n.Nominated), ports, used, n.Allocatable, n.MaxPods, n.NonZero.MilliCPU,
+			n.NonZero.Memory, n.balance, n.cordoned, n.taints, slices.Sorted(maps.Keys(n.images)), n.lowest, n.tie, s.Node(n.Name) == n)
 	}
 	holders := map[string]int{}
 	for name, state := range s.image {

@@ -15,7 +15,7 @@ type NodeInfo struct {
 	MaxPods     int64
 	Requested   Resources
 	// NonZero is Requested where containers that name no cpu or memory count as asking for a little.
-	NonZeroMilliCPU, NonZeroMemory int64
+	NonZero NonZeroRequests
 
 	Pods []*PodInfo
 	// Nominated are pods that are to get room here by preemption, and have not arrived.
@@ -109,8 +109,8 @@ func (n *NodeInfo) remove(p *PodInfo) {
 
 func (n *NodeInfo) sum(p *PodInfo, sign int64) {
 	n.Requested.add(&p.Requests, sign)
-	n.NonZeroMilliCPU += sign * p.NonZeroMilliCPU
-	n.NonZeroMemory += sign * p.NonZeroMemory
+	n.NonZero.MilliCPU += sign * p.NonZero.MilliCPU
+	n.NonZero.Memory += sign * p.NonZero.Memory
 	n.balance = balance(n.Requested.MilliCPU, n.Requested.Memory, &n.Allocatable)
 }
 

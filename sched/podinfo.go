@@ -13,10 +13,10 @@ type PodInfo struct {
 	Requests Resources
 	// NonZero is the same where containers that name no cpu or memory count as asking for a little: what the pod adds
 	// to the node's sums for NodeResourcesFit's points.
-	NonZeroMilliCPU, NonZeroMemory int64
+	NonZero NonZeroRequests
 	// Rated is NonZero while the pod looks for a node. As in kube-scheduler it leaves out amounts that are requested
 	// for the pod as a whole.
-	RatedMilliCPU, RatedMemory int64
+	Rated NonZeroRequests
 	// Ports are the ports that the pod takes on its node.
 	Ports []HostPort
 }
@@ -45,18 +45,18 @@ func NewPodInfo(pod *corev1.Pod) *PodInfo {
 	}
 	exact := podRequests(pod, requestRules{})
 	p.Requests = exact.resources()
-	p.NonZeroMilliCPU, p.NonZeroMemory = p.Requests.MilliCPU, p.Requests.Memory
-	p.RatedMilliCPU, p.RatedMemory = p.NonZeroMilliCPU, p.NonZeroMemory
+	p.NonZero = NonZeroRequests{p.Requests.MilliCPU, p.Requests.Memory}
+	p.Rated = p.NonZero
 	if podLevelRequests(pod) != nil {
 		fill := requestRules{fillCPU: exact.find(corev1.ResourceCPU) < 0, fillMemory: exact.find(corev1.ResourceMemory) < 0}
-		p.NonZeroMilliCPU, p.NonZeroMemory = podRequests(pod, fill).cpuAndMemory()
+		p.NonZero = podRequests(pod, fill).nonZero()
 		rated := requestRules{fillCPU: true, fillMemory: true, ignorePodLevel: true}
-		p.RatedMilliCPU, p.RatedMemory = podRequests(pod, rated).cpuAndMemory()
+		p.Rated = podRequests(pod, rated).nonZero()
 		return p
 	}
 	if !namesAll(pod) {
-		p.NonZeroMilliCPU, p.NonZeroMemory = podRequests(pod, requestRules{fillCPU: true, fillMemory: true}).cpuAndMemory()
-		p.RatedMilliCPU, p.RatedMemory = p.NonZeroMilliCPU, p.NonZeroMemory
+		p.NonZero = podRequests(pod, requestRules{fillCPU: true, fillMemory: true}).nonZero()
+		p.Rated = p.NonZero
 	}
 	return p
 }

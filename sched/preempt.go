@@ -35,8 +35,7 @@ func (s *Scheduler) preemption(c *Cycle) string {
 // withoutLower is the node as it would be without the pods of lower priority.
 func withoutLower(node *NodeInfo, priority int32) *NodeInfo {
 	left := *node
-	left.Pods, left.Ports, left.Requested = nil, nil, Resources{}
-	left.NonZeroMilliCPU, left.NonZeroMemory = 0, 0
+	left.Pods, left.Ports, left.Requested, left.NonZero = nil, nil, Resources{}, NonZeroRequests{}
 	for _, p := range node.Pods {
 		if p.Priority >= priority {
 			left.add(p)

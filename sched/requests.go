@@ -87,7 +87,6 @@ func sumContainers(pod *corev1.Pod, rules requestRules, of requestsOf) amounts {
 		if isSidecar(c) {
 			sum.addAll(step)
 			sidecars.addAll(step)
-			steps.raise(sidecars)
 			continue
 		}
 		step.addAll(sidecars)

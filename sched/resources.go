@@ -24,6 +24,11 @@ type Resources struct {
 	Scalars []Scalar
 }
 
+// NonZeroRequests are amounts of cpu and memory in which nobody counts as asking for nothing by not saying so.
+type NonZeroRequests struct {
+	MilliCPU, Memory int64
+}
+
 // Scalar is an amount of a resource that is counted in whole units.
 type Scalar struct {
 	Name  corev1.ResourceName
@@ -164,14 +169,9 @@ func (a *amounts) fill(rules requestRules) {
 	}
 }
 
-func (a amounts) cpuAndMemory() (milliCPU, memory int64) {
-	if i := a.find(corev1.ResourceCPU); i >= 0 {
-		milliCPU = a[i].q.MilliValue()
-	}
-	if i := a.find(corev1.ResourceMemory); i >= 0 {
-		memory = a[i].q.Value()
-	}
-	return milliCPU, memory
+func (a amounts) nonZero() NonZeroRequests {
+	r := a.resources()
+	return NonZeroRequests{r.MilliCPU, r.Memory}
 }
 
 func (a amounts) resources() Resources {

@@ -78,6 +78,7 @@ func (c Code) String() string {
 
 // Rejection is why one filter rejects a node. It is shared: treat it as read-only.
 type Rejection struct {
+	// Filter is the filter's name; names joined by commas where several together leave the node out.
 	Filter  string
 	Code    Code
 	Reasons []string

@@ -101,9 +101,9 @@ func fitScore(
 func ratedUse(pod *PodInfo, n *NodeInfo, name corev1.ResourceName) (used, allocatable int64) {
 	switch name {
 	case corev1.ResourceCPU:
-		return n.NonZeroMilliCPU + pod.RatedMilliCPU, n.Allocatable.MilliCPU
+		return n.NonZero.MilliCPU + pod.Rated.MilliCPU, n.Allocatable.MilliCPU
 	case corev1.ResourceMemory:
-		return n.NonZeroMemory + pod.RatedMemory, n.Allocatable.Memory
+		return n.NonZero.Memory + pod.Rated.Memory, n.Allocatable.Memory
 	case corev1.ResourceEphemeralStorage:
 		return n.Requested.EphemeralStorage + pod.Requests.EphemeralStorage, n.Allocatable.EphemeralStorage
 	}
