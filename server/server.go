@@ -25,7 +25,7 @@ import (
 )
 
 // shutdownGrace is how long requests under way may take when the server stops; watches are cut.
-const shutdownGrace = 2 * time.Second
+const shutdownGrace = 300 * time.Millisecond
 
 // Server is a control plane. New opens it, Run runs it, and Close lets go of it where Run was not called.
 type Server struct {
