@@ -36,6 +36,27 @@ func TestRoomMadeByPreemptionIsKept(t *testing.T) {
 	}
 }
 
+func TestAskingAboutAnOldSnapshotLeavesNewerOnesAlone(t *testing.T) {
+	var cache Cache
+	cache.SetNode(testNode("a", cpu(9)))
+	cache.AddPod(nominatedTo("a", withPriority(9, testPod("waiting"))))
+	var snapshots []*Snapshot
+	for i := range 12 {
+		cache.AddPod(on("a", testPod(fmt.Sprint(i))))
+		snapshots = append(snapshots, cache.Snapshot())
+	}
+	for _, snapshot := range snapshots {
+		if _, err := Schedule(testPod("p"), snapshot, DefaultProfile()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, p := range cache.Snapshot().Node("a").Pods {
+		if p.Pod.Name != fmt.Sprint(i) {
+			t.Errorf("pod %d of the newest snapshot is now %s", i, p.Pod.Name)
+		}
+	}
+}
+
 func TestNominatedNodeIsTakenIfThePodFits(t *testing.T) {
 	var cache Cache
 	cache.SetNode(testNode("small", cpu(1)))

@@ -12,11 +12,12 @@ import (
 // maker makes nodes and pods by chance, from few values, so that they often meet.
 type maker struct {
 	*rand.Rand
-	pods int
+	pods  int
+	names int // how many names nodes have
 }
 
 func newMaker(seed uint64) *maker {
-	return &maker{Rand: rand.New(rand.NewPCG(seed, 1))}
+	return &maker{Rand: rand.New(rand.NewPCG(seed, 1)), names: 8}
 }
 
 // one tells yes once in n times.
@@ -134,7 +135,7 @@ func (m *maker) term() corev1.NodeSelectorTerm {
 	}
 	if m.one(4) {
 		t.MatchFields = []corev1.NodeSelectorRequirement{{
-			Key: "metadata.name", Values: []string{fmt.Sprintf("node-%d", m.IntN(8))},
+			Key: "metadata.name", Values: []string{fmt.Sprintf("node-%d", m.IntN(m.names))},
 			Operator: pick(m, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn),
 		}}
 	}
