@@ -138,8 +138,7 @@ func planGrace(res *Resource, obj runtime.Object, options *metav1.DeleteOptions,
 	}
 	meta, asked := obj.(metav1.Object), options.GracePeriodSeconds
 	if asked != nil && *asked < 0 {
-		asked = new(int64)
-		*asked = 1
+		asked = new(int64(1))
 	}
 	if meta.GetDeletionTimestamp() == nil {
 		grace = res.grace(obj, asked)

@@ -2,11 +2,14 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -101,5 +104,34 @@ func newConfigMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Data:       map[string]string{"key": "value"},
+	}
+}
+
+func (f *fixture) delete(resource, namespace, name string, options *metav1.DeleteOptions) Result {
+	f.tb.Helper()
+	result, err := f.Delete(context.Background(), f.res(resource), DeleteRequest{Namespace: namespace, Name: name, Options: options})
+	if err != nil {
+		f.tb.Fatalf("delete %s %s/%s: %v", resource, namespace, name, err)
+	}
+	return result
+}
+
+// gone checks that there is no such object.
+func (f *fixture) gone(resource, namespace, name string) {
+	f.tb.Helper()
+	if _, err := f.Get(context.Background(), f.res(resource), namespace, name); !apierrors.IsNotFound(err) {
+		f.tb.Errorf("get %s %s/%s: %v, want not found", resource, namespace, name, err)
+	}
+}
+
+// wantStatus checks a status error: its message begins as given.
+func wantStatus(tb testing.TB, err error, code int32, reason metav1.StatusReason, message string) {
+	tb.Helper()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		tb.Fatalf("got %v, want a status error: %d %s", err, code, message)
+	}
+	if got := status.Status(); got.Code != code || got.Reason != reason || !strings.HasPrefix(got.Message, message) {
+		tb.Errorf("got  %d %s: %s\nwant %d %s: %s", got.Code, got.Reason, got.Message, code, reason, message)
 	}
 }

@@ -16,6 +16,8 @@ type selection struct {
 	namespace, name string
 	label           labels.Selector
 	field           fields.Selector
+	// byKey tells that namespace and name say it all, so that no object needs to be looked at.
+	byKey bool
 }
 
 func newSelection(res *Resource, namespace string, label labels.Selector, field fields.Selector) (*selection, error) {
@@ -25,6 +27,7 @@ func newSelection(res *Resource, namespace string, label labels.Selector, field 
 	}
 	if s.field == nil || s.field.Empty() {
 		s.field = fields.Everything()
+		s.byKey = s.label.Empty()
 		return s, nil
 	}
 	var err error
@@ -35,6 +38,7 @@ func newSelection(res *Resource, namespace string, label labels.Selector, field 
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	s.name, _ = s.field.RequiresExactMatch("metadata.name")
+	s.byKey = s.label.Empty() && s.name != "" && len(s.field.Requirements()) == 1
 	if only, ok := s.field.RequiresExactMatch("metadata.namespace"); ok && namespace == "" && res.Namespaced {
 		s.namespace = only
 	}
@@ -44,21 +48,25 @@ func newSelection(res *Resource, namespace string, label labels.Selector, field 
 // everything tells that no selector leaves anything out.
 func (s *selection) everything() bool { return s.label.Empty() && s.field.Empty() }
 
+// holds tells whether the key is within the selection.
+func (s *selection) holds(key store.Key) bool {
+	return (s.name == "" || key.Name == s.name) && (s.namespace == "" || key.Namespace == s.namespace)
+}
+
 // filter appends the objects that the selection holds, until there are limit of them (0: no limit).
 func (s *selection) filter(entries []*store.Entry, found []*Object, limit int) ([]*Object, error) {
-	all := s.everything()
-	if found == nil && all {
+	if found == nil && s.everything() {
 		found = make([]*Object, 0, len(entries))
 	}
 	for _, entry := range entries {
-		if s.name != "" && entry.Key.Name != s.name {
+		if !s.holds(entry.Key) {
 			continue
 		}
 		o, err := objectOf(s.res, entry)
 		if err != nil {
 			return nil, err
 		}
-		if !all && !s.matches(o) {
+		if !s.matches(o) {
 			continue
 		}
 		if found = append(found, o); len(found) == limit {
@@ -68,9 +76,10 @@ func (s *selection) filter(entries []*store.Entry, found []*Object, limit int) (
 	return found, nil
 }
 
+// matches tells whether an object whose key is within the selection is selected.
 func (s *selection) matches(o *Object) bool {
-	if s.name != "" && o.Meta().GetName() != s.name {
-		return false
+	if s.byKey {
+		return true
 	}
 	return s.label.Matches(labels.Set(o.Meta().GetLabels())) && s.field.Matches(fieldsOf{o})
 }

@@ -38,7 +38,7 @@ func (r *Registry) Update(ctx context.Context, res *Resource, req UpdateRequest)
 		if errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
 			continue
 		}
-		return result, statusOf(err, res, req.Name)
+		return result, err
 	}
 }
 
@@ -89,6 +89,9 @@ func (r *Registry) updateLive(ctx context.Context, res *Resource, req UpdateRequ
 		return Result{}, err
 	}
 	result, err := r.replace(ctx, live, obj, req.DryRun)
+	if !errors.Is(err, store.ErrConflict) || ctx.Err() != nil {
+		err = statusOf(err, res, req.Name)
+	}
 	result.Warnings = found.warnings
 	return result, err
 }
@@ -190,6 +193,7 @@ func keepMetadata(meta, live metav1.Object) {
 	meta.SetCreationTimestamp(live.GetCreationTimestamp())
 	meta.SetSelfLink("")
 	meta.SetManagedFields(nil)
+	meta.SetResourceVersion(live.GetResourceVersion())
 	if meta.GetUID() == "" {
 		meta.SetUID(live.GetUID())
 	}

@@ -133,20 +133,20 @@ func (w *watcher) Seen() int64 {
 //	did not     ADDED         -                 -
 func (w *watcher) see(change store.Event) (event Event, ok bool, err error) {
 	revision := change.Entry.Revision
-	if revision <= w.after || w.sel.name != "" && change.Entry.Key.Name != w.sel.name {
+	if revision <= w.after || !w.sel.holds(change.Entry.Key) {
 		return Event{}, false, nil
 	}
 	now, err := objectOf(w.sel.res, change.Entry)
 	if err != nil {
 		return Event{}, false, err
 	}
-	var before *Object
-	if change.Prev != nil {
+	before, matched := (*Object)(nil), change.Prev != nil
+	if matched && !w.sel.byKey {
 		if before, err = objectOf(w.sel.res, change.Prev); err != nil {
 			return Event{}, false, err
 		}
+		matched = w.sel.matches(before)
 	}
-	matched := before != nil && w.sel.matches(before)
 	matches := !change.Deleted && w.sel.matches(now)
 	switch {
 	case matches && matched:
