@@ -20,7 +20,8 @@ func (h *Host) pathOpen(mem guestMemory, p params) error {
 	if err != nil {
 		return err
 	}
-	base, inheriting := rights(p.u64(5))&allRights, rights(p.u64(6))&allRights
+	// Guests ask for rights that nothing in a tree has, those of sockets and such as do not exist.
+	base, inheriting := rights(p.u64(5))&dirInheriting, rights(p.u64(6))&dirInheriting
 	flags, err := openFlags(p, base)
 	if err != nil {
 		return err

@@ -39,9 +39,6 @@ const (
 	rightSockAccept
 )
 
-// allRights are the rights that exist; guests set other bits, too.
-const allRights = rightSockAccept<<1 - 1
-
 // What applies to a kind of descriptor. A right that does not apply is dropped when one is opened.
 const (
 	fileRights = rightFDDatasync | rightFDRead | rightFDSeek | rightFDFdstatSetFlags | rightFDSync | rightFDTell |
@@ -55,6 +52,7 @@ const (
 		rightPathReadlink | rightPathRenameSource | rightPathRenameTarget | rightPathFilestatGet |
 		rightPathFilestatSetSize | rightPathFilestatSetTimes | rightFDFilestatGet | rightFDFilestatSetTimes |
 		rightPathSymlink | rightPathRemoveDirectory | rightPathUnlinkFile
+	// dirInheriting are the rights that something opened in a folder can have.
 	dirInheriting = dirRights | fileRights
 
 	streamRights = rightFDFdstatSetFlags | rightFDFilestatGet | rightPollFDReadwrite
