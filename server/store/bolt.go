@@ -161,3 +161,31 @@ func (b *Bolt) usable(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
+
+// Close implements Store. Writers that wait get ErrClosed.
+func (b *Bolt) Close() error {
+	b.queue.close()
+	select {
+	case b.lead <- struct{}{}: // for good: nobody leads after Close
+	case <-b.closed:
+		return nil
+	}
+	b.finish(append(b.queue.takeVolatile(), b.queue.takeDurable()...), ErrClosed)
+	close(b.closed)
+	c := b.pendingChanges()
+	c.state.last, c.state.clean = b.memory.newest(), true
+	return errors.Join(b.store(c), b.disk.close())
+}
+
+// Compact rewrites the file without its free pages. Reads go on meanwhile, writes wait.
+func (b *Bolt) Compact(ctx context.Context) error {
+	select {
+	case b.lead <- struct{}{}:
+	case <-b.closed:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-b.lead }()
+	return b.disk.compact()
+}

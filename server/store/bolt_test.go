@@ -30,7 +30,8 @@ func (h hasty) Commit(ctx context.Context, op store.Op) (*store.Entry, error) {
 }
 
 func TestCrashSeesTheLossesOfAHastyStore(t *testing.T) {
-	losses := storetest.Crash(t, func(t *testing.T, dir string) store.Store { return hasty{open(t, dir)} }, storetest.Disk{Dir: t.TempDir()}, 3)
+	openHasty := func(t *testing.T, dir string) store.Store { return hasty{open(t, dir)} }
+	losses := storetest.Crash(t, openHasty, storetest.Disk{Dir: t.TempDir()}, 3)
 	if len(losses) == 0 {
 		t.Error("a store that answers before it writes lost nothing")
 	}

@@ -16,7 +16,8 @@ import (
 //	log:      revision (8, big endian)     ->  crc32c, flags, key, revision and value before, value after (deletions only)
 //
 // The log is one of what was overwritten: an event's value after is found in the next event of its key, or else in
-// objects. So a value is written once when it comes and once when it goes, and every log that lacks its oldest part is whole.
+// objects. So a value is written once when it comes and once when it goes, and a log without its
+// oldest part is whole still.
 const (
 	flagDeleted   = 1 << iota // the event is a deletion
 	flagPrev                  // there was a value before

@@ -2,10 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 )
 
@@ -17,94 +14,6 @@ import (
 //	   withdrawn (context ended)                  failed: nothing is visible, the revisions are not used again
 //
 // Volatile writes skip the fsync, and so are answered before the durable ones of the same turn.
-
-// A leader may wait for others for 1/gatherShare of a transaction's time, and gatherMax.
-const (
-	gatherShare = 4
-	gatherMax   = 3 * time.Millisecond
-)
-
-// write is a queued Op and its outcome.
-type write struct {
-	op    Op
-	entry *Entry
-	err   error
-	done  chan struct{}
-}
-
-// queue is where writes wait for a leader.
-type queue struct {
-	mu       sync.Mutex
-	closed   bool
-	volatile []*write
-	durable  []*write
-	expected int           // durable writes that a leader waits for
-	full     chan struct{} // closed when they are there, nil if nobody waits
-}
-
-func (q *queue) add(w *write) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return ErrClosed
-	}
-	if w.op.Volatile {
-		q.volatile = append(q.volatile, w)
-	} else {
-		q.durable = append(q.durable, w)
-	}
-	if q.full != nil && len(q.durable) >= q.expected {
-		close(q.full)
-		q.full = nil
-	}
-	return nil
-}
-
-// gather lets the writers of the last turn, who have just been answered, come back to join this one: without it, those who
-// came meanwhile and those who come now would take turns for ever, each with half of the writes and all of the disk's time.
-// A writer alone never waits.
-func (q *queue) gather(expected int, patience time.Duration) {
-	q.mu.Lock()
-	if len(q.durable) == 0 || len(q.durable) >= expected {
-		q.mu.Unlock()
-		return
-	}
-	full := make(chan struct{})
-	q.expected, q.full = expected, full
-	q.mu.Unlock()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-full:
-	case <-timer.C:
-		q.mu.Lock()
-		q.full = nil
-		q.mu.Unlock()
-	}
-}
-
-// take empties the queue.
-func (q *queue) take() (volatile, durable []*write) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	volatile, durable = q.volatile, q.durable
-	q.volatile, q.durable = nil, nil
-	return volatile, durable
-}
-
-// withdraw takes a write out again, if no leader has it yet.
-func (q *queue) withdraw(w *write) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	is := func(other *write) bool { return other == w }
-	q.volatile, q.durable = slices.DeleteFunc(q.volatile, is), slices.DeleteFunc(q.durable, is)
-}
-
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-}
 
 // ledger is what the leader knows, and nobody else touches.
 type ledger struct {
@@ -167,30 +76,13 @@ func (b *Bolt) Commit(ctx context.Context, op Op) (*Entry, error) {
 	}
 }
 
-func (op Op) validate() error {
-	if err := op.Key.validate(); err != nil {
-		return err
-	}
-	switch op.Verb {
-	case Create, Update:
-		if op.Encode == nil {
-			return fmt.Errorf("write of %s lacks Encode", op.Key)
-		}
-	case Delete:
-	default:
-		return fmt.Errorf("write of %s: unknown verb %d", op.Key, op.Verb)
-	}
-	return nil
-}
-
 // commitQueued is one turn of the leader.
 func (b *Bolt) commitQueued() {
-	b.queue.gather(b.ledger.crowd, min(b.ledger.took/gatherShare, gatherMax))
-	volatile, durable := b.queue.take()
-	if len(volatile) > 0 {
+	if volatile := b.queue.takeVolatile(); len(volatile) > 0 {
 		b.finish(volatile, b.commitVolatile(volatile))
 	}
-	if len(durable) > 0 {
+	b.queue.gather(b.ledger.crowd, min(b.ledger.took/gatherShare, gatherMax))
+	if durable := b.queue.takeDurable(); len(durable) > 0 {
 		b.ledger.crowd = len(durable)
 		b.finish(durable, b.commitDurable(durable))
 	}
@@ -266,44 +158,6 @@ func (b *Bolt) prepare(writes []*write) *batch {
 		w.entry = ev.Entry
 	}
 	return batch
-}
-
-// apply returns the event that the op makes of what is there.
-func (op Op) apply(prev *Entry, revision int64) (Event, error) {
-	switch {
-	case op.Verb == Create && prev != nil:
-		return Event{}, ErrExists
-	case op.Verb != Create && prev == nil:
-		return Event{}, ErrNotFound
-	case op.Verb != Create && op.Expect != 0 && op.Expect != prev.Revision:
-		return Event{}, ErrConflict
-	}
-	e := &Entry{Key: op.Key, Revision: revision}
-	if op.Encode == nil {
-		e.Value = prev.Value
-		e.object.Store(prev.object.Load())
-		return Event{Deleted: true, Entry: e, Prev: prev}, nil
-	}
-	value, object, err := op.encode(revision)
-	if err != nil {
-		return Event{}, err
-	}
-	e.Value = value
-	if object != nil {
-		e.object.Store(&object)
-	}
-	return Event{Deleted: op.Verb == Delete, Entry: e, Prev: prev}, nil
-}
-
-// encode keeps one writer's panic from ending another's call.
-func (op Op) encode(revision int64) (value []byte, object any, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("encode: panic: %v", r)
-		}
-	}()
-	value, object = op.Encode(revision)
-	return value, object, nil
 }
 
 // soil notes a volatile event for the next transaction.
@@ -385,33 +239,4 @@ func (b *Bolt) store(c changes) error {
 	clear(b.ledger.dirty)
 	clear(b.ledger.doubt)
 	return nil
-}
-
-// Close implements Store. Writers that wait get ErrClosed.
-func (b *Bolt) Close() error {
-	b.queue.close()
-	select {
-	case b.lead <- struct{}{}: // for good: nobody leads after Close
-	case <-b.closed:
-		return nil
-	}
-	volatile, durable := b.queue.take()
-	b.finish(append(volatile, durable...), ErrClosed)
-	close(b.closed)
-	c := b.pendingChanges()
-	c.state.last, c.state.clean = b.memory.newest(), true
-	return errors.Join(b.store(c), b.disk.close())
-}
-
-// Compact rewrites the file without its free pages. Reads go on meanwhile, writes wait.
-func (b *Bolt) Compact(ctx context.Context) error {
-	select {
-	case b.lead <- struct{}{}:
-	case <-b.closed:
-		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-b.lead }()
-	return b.disk.compact()
 }

@@ -130,7 +130,9 @@ func TestCrashLosesVolatileWritesButNoRevision(t *testing.T) {
 		t.Errorf("revision after a crash: got %d, before %d", now, b.Revision())
 	}
 	for after, want := range map[int64]error{
-		first.Revision: nil, last.Revision: nil, beat.Revision: ErrExpired, b.Revision(): ErrExpired, now - 1: ErrExpired, now: nil, now + 1: ErrFuture,
+		first.Revision: nil, last.Revision: nil,
+		beat.Revision: ErrExpired, b.Revision(): ErrExpired, now - 1: ErrExpired,
+		now: nil, now + 1: ErrFuture,
 	} {
 		if _, err := again.Watch("pods", "", after); !errors.Is(err, want) {
 			t.Errorf("watch after %d (durable up to %d, now %d): got %v, want %v", after, last.Revision, now, err, want)
@@ -232,7 +234,6 @@ func TestMostlyFreeFileIsRewritten(t *testing.T) {
 	}
 	grown := fileSize(path)
 	b = openAt(t, cfg)
-	want := contentOf(t, b)
 	if got := b.Stats().FileBytes; got > grown/2 || got > compactMin {
 		t.Errorf("file: got %d bytes after opening, %d before", got, grown)
 	}
@@ -241,7 +242,7 @@ func TestMostlyFreeFileIsRewritten(t *testing.T) {
 		t.Fatalf("compact: %v", err)
 	}
 	put(t, b, "kept", []byte("value"), false)
-	want = contentOf(t, b)
+	want := contentOf(t, b)
 	again := openAt(t, Config{Path: crashed(t, b)})
 	if diff := gocmp.Diff(want, contentOf(t, again)); diff != "" {
 		t.Errorf("after rewriting and a crash (-want +got):\n%s", diff)
@@ -275,8 +276,8 @@ func TestWritersShareTransactions(t *testing.T) {
 
 func TestPanicInEncodeFailsThatWriteAlone(t *testing.T) {
 	b := openAt(t, Config{Path: filepath.Join(t.TempDir(), "state.db")})
-	_, err := b.Commit(context.Background(), Op{Verb: Create, Key: testKey("a"), Encode: func(int64) ([]byte, any) { panic("mine") }})
-	if err == nil {
+	op := Op{Verb: Create, Key: testKey("a"), Encode: func(int64) ([]byte, any) { panic("mine") }}
+	if _, err := b.Commit(context.Background(), op); err == nil {
 		t.Error("a write whose Encode panics worked")
 	}
 	put(t, b, "a", []byte("value"), false)

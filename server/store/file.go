@@ -68,7 +68,8 @@ func (d *disk) open() error {
 
 // damaged says what the user can do about a broken file.
 func (d *disk) damaged(err error) error {
-	return fmt.Errorf("%w: %s: %w (restore a backup of it, or move it away to begin with an empty store)", ErrDamaged, d.path, err)
+	const hint = "restore a backup of it, or move it away to begin with an empty store"
+	return fmt.Errorf("%w: %s: %w (%s)", ErrDamaged, d.path, err, hint)
 }
 
 // create makes an empty store beside PATH and moves it there, so that PATH is whole whenever it exists.

@@ -254,7 +254,12 @@ func TestReadableFileIsClosedToOthers(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, cfg := range []Config{{}, {Path: "x", HistoryEvents: -1}, {Path: "x", HistoryBytes: -1}, {Path: "x", RevisionBlock: -1}} {
+	for _, cfg := range []Config{
+		{},
+		{Path: "x", HistoryEvents: -1},
+		{Path: "x", HistoryBytes: -1},
+		{Path: "x", RevisionBlock: -1},
+	} {
 		if _, err := Open(cfg); err == nil {
 			t.Errorf("%+v was taken", cfg)
 		}

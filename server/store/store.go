@@ -68,8 +68,9 @@ type Op struct {
 	// Expect is the revision that the object must have (Update, Delete); 0 takes any.
 	Expect int64
 	// Encode returns the bytes to store, and the decoded form for Entry.Object or nil; called once, with the revision that
-	// the commit takes, on the goroutine that commits for all: it must be quick, and commit nothing itself. Not used by Delete, whose entry holds the last
-	// value; where Delete has one, the deleted entry that watchers see holds what it returns.
+	// the commit takes, on the goroutine that commits for all: it must be quick, and commit nothing itself. Not needed by
+	// Delete, whose entry holds the last value; where Delete has one, the deleted entry that watchers see holds what it
+	// returns.
 	Encode func(revision int64) (value []byte, object any)
 	// Volatile writes are not waited for on disk: they reach it with the next write that is, or at Close. For heart-beats.
 	Volatile bool
@@ -89,7 +90,8 @@ const (
 type Query struct {
 	Resource  string
 	Namespace string // "" for all
-	// At is the revision to list, 0 for the newest. ErrExpired where the history no longer holds it, ErrFuture beyond the newest.
+	// At is the revision to list, 0 for the newest. ErrExpired where the history no longer holds it, ErrFuture beyond the
+	// newest.
 	At int64
 	// After starts the page behind this key, in order of namespace and name. Limit 0 is no limit.
 	After Key

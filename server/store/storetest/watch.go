@@ -73,6 +73,14 @@ func testWatch(t *testing.T, open Open) {
 	}
 }
 
+// revisionOf is 0 for no entry.
+func revisionOf(e *store.Entry) int64 {
+	if e == nil {
+		return 0
+	}
+	return e.Revision
+}
+
 // follow reads so many events, checking that they are in order and that each knows what was there before it.
 func follow(t *testing.T, s store.Store, namespace string, after int64, count int) map[int64]commit {
 	seen := map[int64]commit{}
@@ -90,7 +98,7 @@ func follow(t *testing.T, s store.Store, namespace string, after int64, count in
 		}
 		for _, ev := range events {
 			key := ev.Entry.Key
-			if ev.Entry.Revision <= place || ev.Prev != last[key] && (ev.Prev == nil || last[key] == nil || ev.Prev.Revision != last[key].Revision) {
+			if ev.Entry.Revision <= place || revisionOf(ev.Prev) != revisionOf(last[key]) {
 				t.Errorf("event %v after %d: before it was %v, want %v", commitOf(ev), place, ev.Prev, last[key])
 			}
 			place, last[key] = ev.Entry.Revision, ev.Entry
