@@ -38,6 +38,18 @@ func (c *chunk) flush() {
 	}
 }
 
+// inChunks makes large writes of those of write.
+func inChunks(write func(w sink)) func(w sink) {
+	return func(w sink) {
+		c := chunks.Get().(*chunk)
+		defer chunks.Put(c)
+		c.reset(w)
+		write(c)
+		c.flush()
+		c.to = nil
+	}
+}
+
 // listKind is the kind of a resource's lists.
 func listKind(res *registry.Resource) schema.GroupVersionKind {
 	return res.Kind.GroupVersion().WithKind(res.Kind.Kind + "List")

@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"edgepod/server/registry"
 )
@@ -59,11 +57,7 @@ func (a *API) writeList(r *request, list registry.List) error {
 		return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
 			"you requested PartialObjectMetadata, but the requested object is a list")
 	case r.out.media == mediaProtobuf:
-		typed, err := typedList(r, list, listMeta)
-		if err != nil {
-			return err
-		}
-		return a.writeRuntime(r, r.out, http.StatusOK, typed)
+		return a.writeListProtobuf(r, list, listMeta)
 	}
 	return a.writeListJSON(r, list, listMeta)
 }
@@ -75,26 +69,6 @@ func partialList(r *request, list registry.List, listMeta metav1.ListMeta) *meta
 		out.Items = append(out.Items, *partial(o, r.out))
 	}
 	return out
-}
-
-func typedList(r *request, list registry.List, listMeta metav1.ListMeta) (runtime.Object, error) {
-	typed := r.resource.NewList()
-	typed.GetObjectKind().SetGroupVersionKind(listKind(r.resource))
-	items := make([]runtime.Object, len(list.Items))
-	for i, o := range list.Items {
-		items[i] = o.Runtime()
-	}
-	if err := meta.SetList(typed, items); err != nil {
-		return nil, err
-	}
-	accessor, err := meta.ListAccessor(typed)
-	if err != nil {
-		return nil, err
-	}
-	accessor.SetResourceVersion(listMeta.ResourceVersion)
-	accessor.SetContinue(listMeta.Continue)
-	accessor.SetRemainingItemCount(listMeta.RemainingItemCount)
-	return typed, nil
 }
 
 // writeListJSON joins the stored bytes of the items: nothing is encoded again.
@@ -126,13 +100,7 @@ func (a *API) writeListJSON(r *request, list registry.List, listMeta metav1.List
 		join(&buf)
 		return a.writeJSON(r, r.out, http.StatusOK, bytes.TrimSpace(buf.Bytes()))
 	}
-	return a.writeParts(r, http.StatusOK, mediaJSON.String(), size, func(w sink) {
-		joined := chunks.Get().(*chunk)
-		defer chunks.Put(joined)
-		joined.reset(w)
-		join(joined)
-		joined.flush()
-	})
+	return a.writeParts(r, http.StatusOK, mediaJSON.String(), size, inChunks(join))
 }
 
 var (
