@@ -69,8 +69,7 @@ func (h *Host) pollAll(subs []subscription) {
 	}
 	for {
 		h.wait(fds, until)
-		ready = ready || h.collect(subs, fds)
-		if ready {
+		if h.collect(subs, fds) {
 			return
 		}
 	}

@@ -107,8 +107,14 @@ func (s *subscription) describe(events int16) {
 		return
 	}
 	s.hangup = events&(unix.POLLHUP|unix.POLLRDHUP) != 0 || s.typ == eventWrite && events&unix.POLLERR != 0
-	if p, ok := s.object.(pollable); ok && s.typ == eventRead {
+	if s.typ != eventRead {
+		return
+	}
+	if p, ok := s.object.(pollable); ok {
 		s.nbytes = p.pending()
+	}
+	if in, ok := s.object.(*stream); ok && in.file == nil {
+		s.hangup = true
 	}
 }
 
