@@ -22,12 +22,9 @@ import (
 // Scheme knows the types served, those of meta.k8s.io/v1, their defaults, conversions and field labels, and nothing else.
 var Scheme = newScheme()
 
-// Codecs decode and encode JSON, YAML and protobuf. StrictCodecs differ for JSON and YAML: unknown and repeated fields are
-// errors that runtime.IsStrictDecodingError knows, returned beside the object.
-var (
-	Codecs       = serializer.NewCodecFactory(Scheme)
-	StrictCodecs = serializer.NewCodecFactory(Scheme, serializer.EnableStrict)
-)
+// Codecs decode and encode JSON, YAML and protobuf. Their StrictSerializers return, beside the object, errors about unknown
+// and repeated fields that runtime.IsStrictDecodingError knows.
+var Codecs = serializer.NewCodecFactory(Scheme)
 
 // Protobuf encodes an object whose apiVersion and kind are set, in the envelope that clients of Kubernetes expect.
 var Protobuf runtime.Serializer = protobuf.NewSerializer(Scheme, Scheme)
