@@ -3,6 +3,7 @@ package wasi
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -49,10 +50,15 @@ func (h *Host) Modules(ctx context.Context, rt wazero.Runtime, imports []api.Fun
 // bind makes the engine's function of f: a closure over this guest's state.
 func (h *Host) bind(f function) api.GoModuleFunction {
 	return api.GoModuleFunc(func(_ context.Context, mod api.Module, stack []uint64) {
-		var mem guestMemory = noMemory{}
-		if m := mod.Memory(); m != nil {
-			mem = m
-		}
-		h.call(f, mem, stack)
+		h.call(f, memoryOf(mod), stack)
 	})
+}
+
+// memoryOf returns a module's memory. Where there is none, the engine returns a nil pointer that is not a nil interface.
+func memoryOf(mod api.Module) guestMemory {
+	m := mod.Memory()
+	if m == nil || reflect.ValueOf(m).IsNil() {
+		return noMemory{}
+	}
+	return m
 }

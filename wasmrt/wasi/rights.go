@@ -77,6 +77,8 @@ func (d *descriptor) need(r rights) error {
 		return fs.NotDir
 	case lacking&(rightFDRead|rightFDWrite) != 0:
 		return fs.BadF
+	case lacking&writeRights != 0 && d.base&rightFDWrite == 0 && !d.isStream():
+		return fs.BadF
 	case d.isStream() && lacking&(rightFDSeek|rightFDTell) != 0:
 		return fs.SPipe
 	case d.isStream() && lacking&^(rightFDSync|rightFDDatasync|rightFDAdvise|rightFDAllocate|rightFDFilestatSetSize) == 0:

@@ -1,0 +1,246 @@
+package wasi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"edgepod/wasmrt/fs"
+)
+
+// buildC compiles a guest of testdata/c.
+func buildC(t *testing.T, name string) []byte {
+	t.Helper()
+	return build(t, name, "clang", "--target=wasm32-wasi", "--sysroot=/usr", "-Os", "-Wall", "-Werror", "-o", "OUT",
+		filepath.Join("testdata", "c", name+".c"))
+}
+
+// buildGo compiles a guest of testdata/go.
+func buildGo(t *testing.T, name string) []byte {
+	t.Helper()
+	return build(t, name, "go", "build", "-ldflags=-s -w", "-o", "OUT", "./"+filepath.Join("testdata", "go", name))
+}
+
+// build runs a compiler, with the name of its result in place of OUT.
+func build(t *testing.T, name string, command ...string) []byte {
+	t.Helper()
+	if _, err := exec.LookPath(command[0]); err != nil {
+		t.Fatalf("%v: install the Debian packages clang lld wasi-libc libclang-rt-14-dev-wasm32", err)
+	}
+	out := filepath.Join(t.TempDir(), name+".wasm")
+	for i := range command {
+		if command[i] == "OUT" {
+			command[i] = out
+		}
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s\nC guests need the Debian packages clang lld wasi-libc libclang-rt-14-dev-wasm32",
+			strings.Join(command, " "), err, text)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+// wat assembles a module.
+func wat(t *testing.T, text string) []byte {
+	t.Helper()
+	in := filepath.Join(t.TempDir(), "in.wat")
+	if err := os.WriteFile(in, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := in + ".wasm"
+	if b, err := exec.Command("wat2wasm", "--enable-all", "-o", out, in).CombinedOutput(); err != nil {
+		t.Fatalf("wat2wasm: %v %s: install the Debian package wabt", err, b)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+// start makes a module's instance on h and returns what runs it to its end.
+func start(t *testing.T, wasm []byte, h *Host) (run func() error) {
+	t.Helper()
+	ctx := context.Background()
+	rt := wazero.NewRuntime(ctx)
+	t.Cleanup(func() { rt.Close(ctx) })
+	compiled, err := rt.CompileModule(ctx, wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver, err := h.Modules(ctx, rt, compiled.ImportedFunctions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	mod, err := rt.InstantiateModule(experimental.WithImportResolver(ctx, resolver), compiled, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		_, err := mod.ExportedFunction("_start").Call(ctx)
+		return err
+	}
+}
+
+// newHost makes a Host that is closed with the test.
+func newHost(t *testing.T, cfg Config, tree fs.Config) *Host {
+	t.Helper()
+	var err error
+	if cfg.FS, err = fs.New(tree); err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// input makes a standard input with this text.
+func input(t *testing.T, text string) *os.File {
+	t.Helper()
+	r, w := pipe(t)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return r
+}
+
+func TestProgramInC(t *testing.T) {
+	outside := t.TempDir()
+	root, ro := filepath.Join(outside, "root"), folder(t, "fixed")
+	err := errors.Join(os.CopyFS(root, os.DirFS(folder(t, "file", "dir/inner"))), os.Symlink("../../secret", filepath.Join(ro, "out")),
+		os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	h := newHost(t, Config{
+		Args: []string{"posix", "arg"}, Env: []string{"NAME=value"}, Stdin: input(t, "one\ntwo\n"), Stdout: &out, Stderr: &errs,
+	}, fs.Config{Root: root, Mounts: []fs.Mount{{Source: ro, Target: "/ro", ReadOnly: true}}})
+	code, stopped, err := ExitCode(start(t, buildC(t, "posix"), h)())
+	if code != 7 || stopped || err != nil || out.String() != "all well\n" || errs.String() != "read one\nread two\n" {
+		t.Errorf("code %d, %v\n%s\n%s", code, err, &out, &errs)
+	}
+}
+
+func TestProgramInGo(t *testing.T) {
+	var out, errs bytes.Buffer
+	h := newHost(t, Config{
+		Args: []string{"files"}, Env: []string{"PWD=/dir"}, Stdin: input(t, "one\ntwo\n"), Stdout: &out, Stderr: &errs,
+	}, fs.Config{Root: folder(t, "file", "dir/inner"), Mounts: []fs.Mount{{Source: folder(t, "one"), Target: "/vol"}}})
+	code, stopped, err := ExitCode(start(t, buildGo(t, "files"), h)())
+	if code != 9 || stopped || err != nil || out.String() != "all well\n" || errs.String() != "read one\nread two\n" {
+		t.Errorf("code %d, %v\n%s\n%s", code, err, &out, &errs)
+	}
+}
+
+// TestProgramsAreStopped stops programs that have said that they are about to wait.
+func TestProgramsAreStopped(t *testing.T) {
+	wasm := buildC(t, "stop")
+	for _, how := range []string{"read", "sleep", "poll", "spin"} {
+		t.Run(how, func(t *testing.T) {
+			in, _ := pipe(t)
+			said, out := pipe(t)
+			h := newHost(t, Config{Args: []string{"stop", how}, Stdin: in, Stdout: out}, fs.Config{})
+			run := start(t, wasm, h)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := io.ReadFull(said, make([]byte, len("waiting\n")))
+				if err != nil {
+					t.Error(err)
+				}
+				h.Stop()
+			})
+			code, stopped, err := ExitCode(run())
+			wg.Wait()
+			if code != CodeStopped || !stopped || err != nil {
+				t.Errorf("code %d, %v, %v", code, stopped, err)
+			}
+		})
+	}
+}
+
+func TestModulesThatImportWhatIsNotOffered(t *testing.T) {
+	for want, text := range map[string]string{
+		"env.call (i32) -> i64": `(module (import "env" "call" (func (param i32) (result i64))))`,
+		"wasi_snapshot_preview1.fd_read (i32) -> i32, which is offered as (i32, i32, i32, i32) -> i32 only": `(module
+			(import "wasi_snapshot_preview1" "fd_read" (func (param i32) (result i32))))`,
+		"wasi_snapshot_preview1.sock_open (i32, i32, i32) -> i32": `(module
+			(import "wasi_snapshot_preview1" "sock_open" (func (param i32 i32 i32) (result i32))))`,
+	} {
+		ctx := context.Background()
+		rt := wazero.NewRuntime(ctx)
+		compiled, err := rt.CompileModule(ctx, wat(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newHost(t, Config{}, fs.Config{})
+		_, err = h.Modules(ctx, rt, compiled.ImportedFunctions())
+		var unknown *UnknownImportError
+		if !errors.As(err, &unknown) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		rt.Close(ctx)
+	}
+}
+
+// TestModulesOfOldAndOddKinds runs a module without memory, one that mixes both versions, and one that traps.
+func TestModulesOfOldAndOddKinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		code uint32
+		trap string
+	}{
+		"no memory": {`(module
+			(import "wasi_snapshot_preview1" "random_get" (func $r (param i32 i32) (result i32)))
+			(import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32)))
+			(func (export "_start") (call $e (call $r (i32.const 0) (i32.const 8)))))`, uint32(fs.Fault), ""},
+		"both versions": {`(module
+			(import "wasi_unstable" "fd_write" (func $w (param i32 i32 i32 i32) (result i32)))
+			(import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32)))
+			(memory (export "memory") 1)
+			(data (i32.const 0) "\10\00\00\00\05\00\00\00")
+			(data (i32.const 16) "hello")
+			(func (export "_start")
+				(drop (call $w (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 32)))
+				(call $e (i32.load (i32.const 32)))))`, 5, ""},
+		"trap": {`(module (func (export "_start") unreachable))`, 0, "unreachable"},
+		"end":  {`(module (func (export "_start")))`, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, Config{}, fs.Config{})
+			code, _, err := ExitCode(start(t, wat(t, c.text), h)())
+			if code != c.code || (c.trap == "") != (err == nil) || !strings.Contains(fmt.Sprint(err), c.trap) {
+				t.Errorf("got code %d, %v", code, err)
+			}
+		})
+	}
+}
+
+var _ guestMemory = api.Memory(nil)
