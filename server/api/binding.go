@@ -6,9 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"edgepod/server/registry/upstream"
 )
+
+func newBinding() runtime.Object { return &corev1.Binding{} }
 
 // bind serves pods/binding, by which schedulers say where a pod runs.
 func (a *API) bind(r *request) error {
@@ -24,7 +27,7 @@ func (a *API) bind(r *request) error {
 		return err
 	}
 	kind := corev1.SchemeGroupVersion.WithKind("Binding")
-	object, err := decode(r, upstream.Codecs, body, kind, &corev1.Binding{}, options.validation)
+	object, err := decode(r, upstream.Codecs, body, kind, newBinding, options.validation)
 	if err != nil {
 		return err
 	}

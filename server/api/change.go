@@ -44,7 +44,7 @@ func (a *API) decodeBody(r *request, validation string) (runtime.Object, error) 
 	if err != nil {
 		return nil, err
 	}
-	return decode(r, upstream.Codecs, body, r.resource.Kind, r.resource.New(), validation)
+	return decode(r, upstream.Codecs, body, r.resource.Kind, r.resource.New, validation)
 }
 
 // matchNamespace sets the object's namespace to the path's.

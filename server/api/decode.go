@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	kjson "sigs.k8s.io/json"
 )
 
 // bodyTime is how long a client may take to send a body.
@@ -65,14 +66,19 @@ func contentType(req *http.Request, codecs serializer.CodecFactory) (runtime.Ser
 	return runtime.SerializerInfo{}, unsupportedMediaType(mediaTypes[:]...)
 }
 
-// decode makes an object of kind out of a body, into the empty one given. What strict decoding finds is an error, a
-// warning or nothing, as validation says.
-func decode(r *request, codecs serializer.CodecFactory, body []byte, kind schema.GroupVersionKind, into runtime.Object, validation string) (runtime.Object, error) {
+// decode makes an object of kind out of a body. What strict decoding finds is an error, a warning or nothing, as validation
+// says.
+func decode(r *request, codecs serializer.CodecFactory, body []byte, kind schema.GroupVersionKind, empty func() runtime.Object, validation string) (runtime.Object, error) {
 	info, err := contentType(r.Request(), codecs)
 	if err != nil {
 		return nil, err
 	}
-	if info.MediaType == mediaYAML.String() {
+	switch info.MediaType {
+	case mediaJSON.String():
+		if obj := decodeFlawless(body, kind, empty()); obj != nil {
+			return obj, nil
+		}
+	case mediaYAML.String():
 		if err := boundYAML(body); err != nil {
 			return nil, badRequest("%v", err)
 		}
@@ -81,7 +87,7 @@ func decode(r *request, codecs serializer.CodecFactory, body []byte, kind schema
 	if validation == metav1.FieldValidationIgnore {
 		serializer = info.Serializer
 	}
-	obj, found, err := serializer.Decode(body, &kind, into)
+	obj, found, err := serializer.Decode(body, &kind, empty())
 	if strict, ok := runtime.AsStrictDecodingError(err); ok && obj != nil && validation == metav1.FieldValidationWarn {
 		r.warnStrict(strict.Errors())
 		err = nil
@@ -96,6 +102,20 @@ func decode(r *request, codecs serializer.CodecFactory, body []byte, kind schema
 		return nil, decodeError(err, kind, found, body)
 	}
 	return obj, nil
+}
+
+// decodeFlawless reads JSON that nothing is wrong with, in one pass; otherwise it returns nil, and the serializer, which
+// reads twice, is to say what is wrong.
+func decodeFlawless(body []byte, kind schema.GroupVersionKind, into runtime.Object) runtime.Object {
+	strict, err := kjson.UnmarshalStrict(body, into)
+	if err != nil || len(strict) > 0 {
+		return nil
+	}
+	if found := into.GetObjectKind().GroupVersionKind(); found != kind && !found.Empty() {
+		return nil
+	}
+	into.GetObjectKind().SetGroupVersionKind(kind)
+	return into
 }
 
 // internalName is how Kubernetes' sources name a group.

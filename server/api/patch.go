@@ -26,8 +26,11 @@ import (
 // patchTypes are the forms of patches that are taken, in the order in which errors name them.
 var patchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType)}
 
-// maxPatchOperations is how many operations a JSON patch may have: each may copy the whole object.
-const maxPatchOperations = 10_000
+// maxPatchOperations is how many operations a JSON patch may have, and maxPatchCopies how many of them may be copies.
+const (
+	maxPatchOperations = 10_000
+	maxPatchCopies     = 100
+)
 
 func (a *API) patch(r *request) error {
 	kind, err := patchType(r.Request())
@@ -45,7 +48,7 @@ func (a *API) patch(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := &patcher{resource: r.resource, namespace: r.namespace, name: r.name, validation: options.validation}
+	p := &patcher{resource: r.resource, namespace: r.namespace, name: r.name, validation: options.validation, limit: int(a.Limits.Body)}
 	if err := p.read(kind, body); err != nil {
 		return err
 	}
@@ -68,6 +71,7 @@ type patcher struct {
 	resource        *registry.Resource
 	namespace, name string
 	validation      string
+	limit           int // of the patched object, in bytes
 
 	operations jsonpatch.Patch // a JSON patch
 	merge      []byte          // a merge patch
@@ -87,6 +91,9 @@ func (p *patcher) read(kind types.PatchType, body []byte) error {
 		}
 		if n := len(p.operations); n > maxPatchOperations {
 			return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, n))
+		}
+		if n := copies(p.operations); n > maxPatchCopies {
+			return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum of copies in a JSON patch is %d, got %d", maxPatchCopies, n))
 		}
 	case types.MergePatchType:
 		p.merge = body
@@ -166,8 +173,8 @@ func (p *patcher) patched(live runtime.Object) (runtime.Object, error) {
 	}
 	var after []byte
 	if p.operations != nil {
-		if after, err = p.operations.Apply(before); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", groupless, "", err.Error(), 0, false)
+		if after, err = p.operate(before); err != nil {
+			return nil, err
 		}
 	} else if after, err = jsonpatch.MergePatch(before, p.merge); err != nil {
 		return nil, badRequest("%v", err)
@@ -179,6 +186,37 @@ func (p *patcher) patched(live runtime.Object) (runtime.Object, error) {
 	}
 	unknown, err := kjson.UnmarshalStrict(after, patched)
 	return patched, p.outcome(string(after), unknown, err)
+}
+
+// operate applies a JSON patch. Operations that copy can double a document each: they are applied one by one, and the
+// document is measured between them.
+func (p *patcher) operate(document []byte) ([]byte, error) {
+	rest := p.operations
+	for len(rest) > 0 {
+		n := slices.IndexFunc(rest, func(op jsonpatch.Operation) bool { return op.Kind() == "copy" })
+		if n = n + 1; n == 0 {
+			n = len(rest)
+		}
+		var err error
+		if document, err = rest[:n].Apply(document); err != nil {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", groupless, "", err.Error(), 0, false)
+		}
+		if len(document) > p.limit {
+			return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patched object is larger than %d bytes", p.limit))
+		}
+		rest = rest[n:]
+	}
+	return document, nil
+}
+
+// copies counts the operations of a patch that copy.
+func copies(operations jsonpatch.Patch) (n int) {
+	for _, op := range operations {
+		if op.Kind() == "copy" {
+			n++
+		}
+	}
+	return n
 }
 
 // applyStrategic merges maps rather than text. The patch is copied first, because merging eats its directives.

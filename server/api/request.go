@@ -30,6 +30,8 @@ type request struct {
 	out                  output
 	// contentSuffix are parameters of the answer's Content-Type.
 	contentSuffix string
+	// warned is how many bytes of warnings the answer has.
+	warned int
 }
 
 func newRequest(c echo.Context) *request {
@@ -98,10 +100,33 @@ func (a *API) admit(r *request, h handler) error {
 		defer a.metrics.longRunning(r, -1)
 		return h(r)
 	}
-	ctx, cancel := context.WithTimeout(r.Request().Context(), a.Limits.Request)
+	limit, err := r.timeout(a.Limits.Request)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Request().Context(), limit)
 	defer cancel()
 	r.SetRequest(r.Request().WithContext(ctx))
 	return h(r)
+}
+
+// timeout is how long the request may take: as long as it says itself, if that is shorter.
+func (r *request) timeout(limit time.Duration) (time.Duration, error) {
+	if !strings.Contains(r.Request().URL.RawQuery, "timeout=") {
+		return limit, nil
+	}
+	given := r.query().Get("timeout")
+	if given == "" {
+		return limit, nil
+	}
+	own, err := time.ParseDuration(given)
+	if err != nil {
+		return 0, badRequest("invalid timeout specified in the request URL - %v", err)
+	}
+	if own <= 0 {
+		return limit, nil
+	}
+	return min(own, limit), nil
 }
 
 // finish counts and logs a request that was answered.

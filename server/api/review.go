@@ -66,7 +66,7 @@ func (a *API) serveReview(r *request, answer review) error {
 	if err != nil {
 		return err
 	}
-	object, err := decode(r, reviewCodecs, body, r.resource.Kind, r.resource.New(), options.validation)
+	object, err := decode(r, reviewCodecs, body, r.resource.Kind, r.resource.New, options.validation)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/yaml"
 
 	"edgepod/server/registry"
@@ -172,10 +173,17 @@ func compresses(r *http.Request) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// warn adds Warning headers, which clients show to their users.
+// maxWarnings is how many bytes of warnings an answer has at most.
+const maxWarnings = 4 << 10
+
+// warn adds Warning headers, which clients show to their users. What doesn't fit, or can't be in a header, is left out.
 func (r *request) warn(warnings ...string) {
 	for _, text := range warnings {
-		text = strings.NewReplacer("\\", "\\\\", `"`, `\"`, "\r", " ", "\n", " ").Replace(text)
-		r.Response().Header().Add("Warning", `299 - "`+text+`"`)
+		header, err := utilnet.NewWarningHeader(299, "-", text)
+		if err != nil || r.warned+len(header) > maxWarnings {
+			continue
+		}
+		r.warned += len(header)
+		r.Response().Header().Add("Warning", header)
 	}
 }

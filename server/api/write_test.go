@@ -40,6 +40,8 @@ func TestPatchesOfEveryKind(t *testing.T) {
 		{"wrong type, strategic", patch("strategic-merge-patch", "", `{"spec":{"containers":7}}`), 422, `"code":422`},
 		{"stale version", patch("merge-patch", "", `{"metadata":{"resourceVersion":"1"}}`), 409, `the object has been modified; please apply your changes to the latest version and try again`},
 		{"too many operations", patch("json-patch", "", "["+strings.Repeat(`{"op":"test","path":"/kind","value":"Pod"},`, 10_000)+`{"op":"test","path":"/kind","value":"Pod"}]`), 413, `operations in a JSON patch`},
+		{"doubling itself", patch("json-patch", "", "["+strings.Repeat(`{"op":"copy","from":"/metadata","path":"/metadata/x"},{"op":"copy","from":"/metadata","path":"/metadata/y"},`, 20)+`{"op":"test","path":"/kind","value":"Pod"}]`), 413, `larger than`},
+		{"too many copies", patch("json-patch", "", "["+strings.Repeat(`{"op":"copy","from":"/kind","path":"/x"},`, 101)+`{"op":"test","path":"/kind","value":"Pod"}]`), 413, `maximum of copies`},
 		{"absent", call{method: "PATCH", path: podsPath + "/none", body: "{}", header: map[string]string{"Content-Type": "application/merge-patch+json"}}, 404, `pods \"none\" not found`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
