@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -21,8 +22,10 @@ const procs = 2
 
 // Main is the whole life of a child process; it does not return. args[0] is the job.
 func Main(args []string) {
-	// Whatever else the parent was started with must not leak in.
-	_ = unix.CloseRange(FDAnswer+1, ^uint(0), 0)
+	if err := closeInherited(); err != nil {
+		fmt.Fprintln(os.Stderr, "edgepod container process:", err)
+		os.Exit(1)
+	}
 	runtime.GOMAXPROCS(procs)
 	// While loading there is nothing to gain from collecting; later it would stall behind the guest (see quiet).
 	debug.SetGCPercent(-1)
@@ -46,6 +49,27 @@ func Main(args []string) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// closeInherited closes what the parent itself was started with: descriptors that are not closed by an exec, unlike those
+// that this process has opened since.
+func closeInherited() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("list descriptors: %w", err)
+	}
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= FDAnswer {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			if err := unix.Close(fd); err != nil {
+				return fmt.Errorf("close descriptor %d: %w", fd, err)
+			}
+		}
+	}
+	return nil
 }
 
 // serve reads the request, once the parent has put this process where it belongs, and does the job.

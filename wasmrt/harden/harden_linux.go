@@ -22,7 +22,7 @@ func Apply(o Options) []sandbox.Layer {
 	return []sandbox.Layer{
 		outcome(LayerLimits, limits(o), "raise the limits of the node's own process"),
 		outcome(LayerLandlock, restrictPaths(o), kernel),
-		outcome(LayerJail, jail(o), "run the node as root, or allow user namespaces (sysctl user.max_user_namespaces)"),
+		outcome(LayerJail, jail(o), "build with CGO_ENABLED=0, and run the node as root or allow user namespaces (sysctl user.max_user_namespaces)"),
 		outcome(LayerUser, becomeUser(o), "make the pod's volumes accessible to others (mode 0777), or run the node as an ordinary user"),
 		outcome(LayerCapabilities, dropCapabilities(), kernel),
 		outcome(LayerSeccomp, filterCalls(o), kernel),
@@ -60,6 +60,9 @@ func limits(o Options) error {
 func jail(o Options) error {
 	if o.Jail == "" {
 		return errors.New("no empty folder was given")
+	}
+	if CGO {
+		return errors.New("this program was built with cgo")
 	}
 	if err := unix.Chroot(o.Jail); err != nil {
 		return fmt.Errorf("change root folder: %w", err)

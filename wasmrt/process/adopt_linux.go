@@ -1,0 +1,155 @@
+package process
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"edgepod/wasmrt/atomicfile"
+	"edgepod/wasmrt/cgroup"
+	"edgepod/wasmrt/sandbox"
+)
+
+// maxSpec bounds the files that this package writes.
+const maxSpec = 8 << 20
+
+// adopt finds the sandboxes of an earlier runtime. What cannot be read is put aside, its processes killed: nobody would
+// look after them, and the same pod will be started anew.
+func (r *Runtime) adopt() error {
+	base := filepath.Join(r.cfg.Dir, sandboxDir)
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return fmt.Errorf("look for sandboxes: %w", err)
+	}
+	for _, e := range entries {
+		dir := filepath.Join(base, e.Name())
+		var s stored
+		err := atomicfile.ReadJSON(filepath.Join(dir, sandboxFile), &s, maxSpec)
+		if err == nil && s.Spec.ID != e.Name() {
+			err = fmt.Errorf("%s: %w: it is of another sandbox", dir, atomicfile.ErrCorrupt)
+		}
+		if err != nil {
+			r.quarantine(dir, r.groups.Root().Child(e.Name()), err)
+			continue
+		}
+		p := newPod(r, s)
+		r.pods[s.Spec.ID] = p
+		p.adopt()
+	}
+	return nil
+}
+
+// quarantine puts a folder aside whose files cannot be read. group is where its processes should be.
+func (r *Runtime) quarantine(dir string, group cgroup.Ref, why error) {
+	r.log.Error("state cannot be read and is put aside; its processes are killed", "dir", dir, "err", why)
+	// Both spellings of the folder: a sandbox's, with attempts in it, and an attempt's.
+	files, err := filepath.Glob(filepath.Join(dir, containersDir, "*", statusFile))
+	for _, file := range append(files, filepath.Join(dir, statusFile)) {
+		if proc, e := recordedProc(file); e == nil {
+			err = errors.Join(err, proc.signal(syscall.SIGKILL))
+			proc.close()
+		}
+		err = errors.Join(err, r.groups.Kill(group.Child(filepath.Base(filepath.Dir(file)))))
+	}
+	err = errors.Join(err, r.groups.Kill(group), r.groups.Remove(group))
+	aside := filepath.Join(r.cfg.Dir, quarantineDir)
+	err = errors.Join(err, os.MkdirAll(aside, 0o700))
+	name := fmt.Sprintf("%s-%d", filepath.Base(dir), time.Now().UnixNano())
+	if err = errors.Join(err, os.Rename(dir, filepath.Join(aside, name))); err != nil {
+		r.log.Error("put aside state that cannot be read", "dir", dir, "err", err)
+	}
+}
+
+// recordedProc finds the process that a status file names: errGone if it isn't there, or the machine was started since.
+func recordedProc(file string) (*proc, error) {
+	var s storedStatus
+	if err := atomicfile.ReadJSON(file, &s, maxSpec); err != nil {
+		return nil, err
+	}
+	if s.Boot != bootID() {
+		return nil, errRebooted
+	}
+	return adoptProc(s.PID, s.StartTick)
+}
+
+var errRebooted = errors.New("the machine was restarted")
+
+// adopt finds the sandbox's attempts.
+func (p *pod) adopt() {
+	base := filepath.Join(p.dir, containersDir)
+	entries, err := os.ReadDir(base)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.rt.log.Error("look for containers", "dir", base, "err", err)
+	}
+	created := map[*attempt]time.Time{}
+	for _, e := range entries {
+		dir := filepath.Join(base, e.Name())
+		var s storedSpec
+		err := atomicfile.ReadJSON(filepath.Join(dir, specFile), &s, maxSpec)
+		if err == nil && s.Spec.ID != e.Name() {
+			err = fmt.Errorf("%s: %w: it is of another container", dir, atomicfile.ErrCorrupt)
+		}
+		if err != nil {
+			p.rt.quarantine(dir, p.group.Child(e.Name()), err)
+			continue
+		}
+		a := p.newAttempt(s.Spec)
+		if a.adopt() {
+			created[a] = s.Created
+			p.attempts = append(p.attempts, a)
+		}
+	}
+	slices.SortFunc(p.attempts, func(a, b *attempt) int {
+		return cmp.Or(created[a].Compare(created[b]), cmp.Compare(a.spec.ID, b.spec.ID))
+	})
+}
+
+// adopt takes over the attempt's process or learns how it ended. It returns false for one that never was told what to do.
+func (a *attempt) adopt() bool {
+	r := a.pod.rt
+	file := filepath.Join(a.dir, statusFile)
+	var s storedStatus
+	if err := atomicfile.ReadJSON(file, &s, maxSpec); errors.Is(err, fs.ErrNotExist) {
+		if err := errors.Join(r.groups.Kill(a.group), r.groups.Remove(a.group), os.RemoveAll(a.dir)); err != nil {
+			r.log.Error("clear up a container that never began", "container", a.spec.ID, "err", err)
+		}
+		return false
+	} else if err == nil {
+		a.status.PID, a.status.StartTick = s.PID, s.StartTick
+	}
+	a.noticeStart()
+	proc, err := recordedProc(file)
+	if err == nil {
+		a.proc = proc
+		a.watch(proc)
+		return true
+	}
+	if errors.Is(err, atomicfile.ErrCorrupt) {
+		r.log.Error("status of a container cannot be read; it is killed", "container", a.spec.ID, "err", err)
+		err = errors.Join(r.groups.Kill(a.group))
+	}
+	if errors.Is(err, errRebooted) {
+		err = a.rebooted()
+	}
+	if err != nil && !errors.Is(err, errGone) {
+		r.log.Error("look for the process of a container", "container", a.spec.ID, "err", err)
+	}
+	if err := a.ended(ended{}, false); err != nil {
+		r.log.Error("record the end of a container", "container", a.spec.ID, "err", err)
+	}
+	return true
+}
+
+// rebooted records an end by a restart of the machine, if the process had not ended before.
+func (a *attempt) rebooted() error {
+	return atomicfile.WriteJSON(filepath.Join(a.dir, exitFile), sandbox.Exit{
+		Code: 128 + int32(syscall.SIGKILL), Signal: int32(syscall.SIGKILL), Reason: sandbox.ReasonError,
+		Message: "the machine was restarted while the container ran", FinishedAt: time.Now(),
+	}, false)
+}

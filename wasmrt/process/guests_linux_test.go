@@ -1,0 +1,134 @@
+package process_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"edgepod/wasmrt/process"
+)
+
+func TestMain(m *testing.M) {
+	process.ChildMain()
+	code := m.Run()
+	if guestDir != "" {
+		_ = os.RemoveAll(guestDir)
+	}
+	os.Exit(code)
+}
+
+// guestDir holds the guests, built once from their sources.
+var guestDir string
+
+var buildGuests = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "edgepod-guests")
+	if err != nil {
+		return "", err
+	}
+	guestDir = dir
+	cmd := exec.Command("clang", "--target=wasm32-wasi", "--sysroot=/usr", "-Oz", "-s", "-o", filepath.Join(dir, "guest.wasm"),
+		"testdata/guest.c")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", &buildError{out: out, err: err}
+	}
+	cmd = exec.Command("clang", "--target=wasm32-wasi", "--sysroot=/usr", "-O1", "-o", filepath.Join(dir, "names.wasm"), "testdata/guest.c")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", &buildError{out: out, err: err}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "table.wasm"), tableBomb(), 0o644); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "compile.wasm"), compileBomb(60, 3000), 0o644)
+})
+
+type buildError struct {
+	out []byte
+	err error
+}
+
+func (e *buildError) Error() string { return e.err.Error() + ": " + string(e.out) }
+
+var buildChild = sync.OnceValues(func() (string, error) {
+	dir, err := buildGuests()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "child")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./child")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", &buildError{out: out, err: err}
+	}
+	return path, nil
+})
+
+// child returns the program that containers run, built as it ships.
+func child(t testing.TB) string {
+	t.Helper()
+	path, err := buildChild()
+	if err != nil {
+		t.Fatalf("build the containers' program: %v", err)
+	}
+	return path
+}
+
+// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), table.wasm, compile.wasm.
+func guests(t testing.TB) string {
+	t.Helper()
+	dir, err := buildGuests()
+	if err != nil {
+		t.Fatalf("build guests (clang, lld and wasi-libc are needed): %v", err)
+	}
+	return dir
+}
+
+// wasmModule puts sections behind the header of a module.
+func wasmModule(sections ...[]byte) []byte {
+	return append([]byte("\x00asm\x01\x00\x00\x00"), bytes.Join(sections, nil)...)
+}
+
+func wasmSection(id byte, payload []byte) []byte {
+	return append(binary.AppendUvarint([]byte{id}, uint64(len(payload))), payload...)
+}
+
+// startModule has one function of type ()->(), exported as _start, with this body.
+func startModule(table []byte, body []byte) []byte {
+	code := append(binary.AppendUvarint([]byte{1}, uint64(len(body))), body...)
+	sections := [][]byte{wasmSection(1, []byte{1, 0x60, 0, 0}), wasmSection(3, []byte{1, 0})}
+	if table != nil {
+		sections = append(sections, wasmSection(4, table))
+	}
+	sections = append(sections, wasmSection(7, append([]byte{1, 6}, "_start\x00\x00"...)), wasmSection(10, code))
+	return wasmModule(sections...)
+}
+
+// tableBomb grows a table without end.
+func tableBomb() []byte {
+	body := []byte{0, // no locals
+		0x03, 0x40, // loop
+		0xd0, 0x70, // ref.null func
+		0x41, 0x80, 0x80, 0x04, // i32.const 65536
+		0xfc, 0x0f, 0, // table.grow 0
+		0x1a,    // drop
+		0x0c, 0, // br 0
+		0x0b, 0x0b,
+	}
+	return startModule([]byte{1, 0x70, 0, 1}, body)
+}
+
+// compileBomb has many locals that all live across many joins, which makes a compiler slow out of all proportion.
+func compileBomb(locals, joins int) []byte {
+	body := binary.AppendUvarint([]byte{1}, uint64(locals))
+	body = append(body, 0x7f)
+	for i := range joins {
+		a, b := byte(i%locals), byte((i*7+3)%locals)
+		body = append(body, 0x20, a, 0x04, 0x40, // if local a
+			0x20, b, 0x41, 1, 0x6a, 0x21, a, // a = b + 1
+			0x05, 0x20, a, 0x21, b, 0x0b) // else b = a
+	}
+	return startModule(nil, append(body, 0x0b))
+}

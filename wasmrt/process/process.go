@@ -1,0 +1,53 @@
+// Package process runs pod sandboxes with one process for each container, and finds them again after a restart.
+//
+//	DIR/images/…                                   modules, by digest (package image)
+//	DIR/code/…                                     their machine code (package compile)
+//	DIR/bin/HASH                                   the program that containers run, where it ships embedded
+//	DIR/jail/                                      an empty folder, the root folder of each container's process
+//	DIR/sandboxes/ID/sandbox.json                  what the sandbox is, and its cgroup
+//	DIR/sandboxes/ID/containers/ATTEMPT/spec.json  what was asked for
+//	                                   /status.json   the process: pid, start tick, boot
+//	                                   /exit.json     how it ended, where the process could not tell
+//	                                   /stderr        what the engine itself complained of
+//	                                   /out/          the process's own: start.json, exit.json, termination-message
+//	                                   /root/         the guest's root folder
+//
+// An attempt's life, as its files tell it; each is written by a rename:
+//
+//	spec.json ──► status.json ──► out/start.json ──► out/exit.json   the process ended by itself
+//	 created       created          running      └─► exit.json       it was killed: signal, OOM counter
+//
+// A process is named by pid, start tick and boot, and touched only through a pidfd: one that has another's pid is never
+// harmed.
+package process
+
+import (
+	"io/fs"
+	"log/slog"
+
+	"edgepod/wasmrt/cgroup"
+)
+
+// Config of a runtime.
+type Config struct {
+	// Dir is the state folder; it is made if missing. One runtime at a time uses it.
+	Dir string
+	// ImageDirs are the folders whose .wasm files may be used as images.
+	ImageDirs []string
+	// Builtins holds the modules that ship in the binary, as NAME.wasm; nil for none.
+	Builtins fs.FS
+	// Cgroup says where the sandboxes' groups lie; its Name is chosen from Dir where it is empty.
+	Cgroup cgroup.Config
+	// ChildPath is the program that containers run; "" takes the embedded one, or this program where none is embedded.
+	ChildPath string
+	// MemoryDefault limits containers that have no memory limit, in bytes; 0 takes half of the machine's memory, so that
+	// one guest cannot take the machine down.
+	MemoryDefault int64
+	// MaxImageSize in bytes; 0 takes the image store's default.
+	MaxImageSize int64
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// childName is what a child process is called: by it, this program knows that it is one.
+const childName = "edgepod-container"

@@ -1,0 +1,317 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+	"golang.org/x/sys/unix"
+
+	"edgepod/wasmrt/atomicfile"
+	"edgepod/wasmrt/cgroup"
+	"edgepod/wasmrt/compile"
+	"edgepod/wasmrt/container"
+	"edgepod/wasmrt/harden"
+	"edgepod/wasmrt/image"
+	"edgepod/wasmrt/sandbox"
+	"edgepod/wasmrt/wasi"
+)
+
+// Runtime implements sandbox.Runtime.
+type Runtime struct {
+	cfg    Config
+	log    *slog.Logger
+	launch *launcher
+	groups *cgroup.Hierarchy
+	images *image.Store
+	code   *compile.Cache
+	layers func() []sandbox.Layer
+
+	// watchers are the goroutines that wait for processes; they end with the process, or by Close.
+	watchers sync.WaitGroup
+
+	mu     sync.Mutex
+	pods   map[string]*pod
+	closed bool
+}
+
+var _ sandbox.Runtime = (*Runtime)(nil)
+
+// The subfolders of Config.Dir.
+const (
+	imageDir      = "images"
+	codeDir       = "code"
+	binDir        = "bin"
+	jailDir       = "jail"
+	sandboxDir    = "sandboxes"
+	quarantineDir = "quarantine"
+)
+
+// New returns the runtime on cfg.Dir, with the sandboxes that an earlier one left there: what still runs is adopted. It
+// starts no container.
+func New(cfg Config) (sandbox.Runtime, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("container runtime: %w", err)
+	}
+	r := &Runtime{cfg: cfg, log: cfg.Log, pods: map[string]*pod{}, groups: cgroup.Open(cfg.Cgroup)}
+	prog, err := program(cfg.ChildPath, filepath.Join(cfg.Dir, binDir))
+	if err != nil {
+		return nil, fmt.Errorf("container runtime: %w", err)
+	}
+	r.launch = &launcher{program: prog}
+	r.images, err = image.Open(image.Config{
+		Dir: filepath.Join(cfg.Dir, imageDir), ImageDirs: cfg.ImageDirs, Builtins: cfg.Builtins, MaxSize: cfg.MaxImageSize,
+		Offered: offered,
+	})
+	if err != nil {
+		return nil, err
+	}
+	worker := podIdentity("compile worker")
+	if prog == self && harden.CGO {
+		worker = identity{} // without a jail another user could not reach its folder
+	}
+	r.code, err = compile.Open(compile.Config{
+		Dir: filepath.Join(cfg.Dir, codeDir), UID: worker.uid, GID: worker.gid, Work: r.compileWorker,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.layers = sync.OnceValue(r.probe)
+	if err := r.adopt(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (cfg *Config) complete() error {
+	if cfg.Dir == "" {
+		return errors.New("no state folder is set")
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	cfg.Dir = dir
+	for _, sub := range []string{jailDir, sandboxDir} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return fmt.Errorf("make state folder: %w", err)
+		}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Cgroup.Name == "" {
+		sum := sha256.Sum256([]byte(dir))
+		cfg.Cgroup.Name = "edgepod-" + hex.EncodeToString(sum[:6])
+	}
+	if cfg.MemoryDefault == 0 {
+		cfg.MemoryDefault = machineMemory() / 2
+	}
+	return nil
+}
+
+// offered is image.Config.Offered: what package wasi has.
+func offered(im image.Import) error {
+	if im.Kind != image.KindFunc {
+		return fmt.Errorf("the module imports the %s %s.%s, which is not offered", im.Kind, im.Module, im.Name)
+	}
+	types := func(in []byte) []api.ValueType { return slices.Clone(in) }
+	return wasi.CheckImports([]wasi.Import{{
+		Module: im.Module, Name: im.Name, Params: types(im.Params), Results: types(im.Results),
+	}})
+}
+
+// compileWorker is compile.Config.Work: it runs the job in a process of its own.
+func (r *Runtime) compileWorker(ctx context.Context, job compile.Job) (compile.Result, error) {
+	job.UserNamespace = r.launch.inUserNamespace()
+	ref := r.groups.Root().Child(fmt.Sprintf("compile-%d", time.Now().UnixNano()))
+	if err := r.groups.Create(ref, sandbox.Limits{Memory: int64(job.Memory), PIDs: 256}); err != nil {
+		r.log.Warn("compile worker runs without cgroup", "err", err)
+		ref = nil
+	}
+	defer func() {
+		if err := r.groups.Remove(ref); err != nil {
+			r.log.Warn("remove cgroup of compile worker", "err", err)
+		}
+	}()
+	complaints, err := memoryFile()
+	if err != nil {
+		return compile.Result{}, err
+	}
+	defer func() { _ = complaints.Close() }()
+	c, err := r.startIn(ref, container.JobCompile, complaints)
+	if err != nil {
+		return compile.Result{}, err
+	}
+	defer c.abandon()
+	a, err := c.ask(ctx, job)
+	if err != nil {
+		return compile.Result{}, workerDied(ctx, complaints)
+	}
+	if a.Compiled == nil {
+		return compile.Result{}, errors.New("the worker did not answer")
+	}
+	return *a.Compiled, nil
+}
+
+// memoryFile is a file without a name.
+func memoryFile() (*os.File, error) {
+	fd, err := unix.MemfdCreate("stderr", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a file in memory: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "stderr"), nil
+}
+
+// workerDied says why there is no answer, from what the worker wrote to its standard error.
+func workerDied(ctx context.Context, complaints *os.File) error {
+	if ctx.Err() != nil {
+		return errors.New("it took too long")
+	}
+	text := make([]byte, 1024)
+	n, _ := complaints.ReadAt(text, 0) // ends with EOF, as a rule
+	if n == 0 {
+		return errors.New("the worker was killed")
+	}
+	return errors.New(strings.ToValidUTF8(strings.TrimSpace(string(text[:n])), ""))
+}
+
+// startIn starts a child in the cgroup, where it waits for its request.
+func (r *Runtime) startIn(ref cgroup.Ref, job string, stderr *os.File) (*child, error) {
+	folder, err := r.groups.Folder(ref)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup: %w", err)
+	}
+	if folder != nil {
+		defer func() { _ = folder.Close() }()
+		return r.launch.start(job, stderr, folder)
+	}
+	c, err := r.launch.start(job, stderr, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.groups.Add(ref, c.proc.pid); err != nil {
+		c.abandon()
+		return nil, fmt.Errorf("move process to its cgroup: %w", err)
+	}
+	return c, nil
+}
+
+// Pull implements sandbox.Runtime.
+func (r *Runtime) Pull(ctx context.Context, ref string, policy sandbox.PullPolicy) (sandbox.Image, error) {
+	began := time.Now()
+	e, err := r.images.Resolve(ctx, ref, policy)
+	if err != nil {
+		return sandbox.Image{}, err
+	}
+	resolved := time.Now()
+	_, compiled, err := r.code.Ensure(ctx, e.Path, e.Sum, e.Size)
+	var refused *compile.RefusedError
+	if errors.As(err, &refused) {
+		return sandbox.Image{}, &sandbox.ImageError{Reason: sandbox.ReasonErrImagePull, Ref: ref, Message: refused.Why}
+	}
+	if err != nil {
+		return sandbox.Image{}, err
+	}
+	img := sandbox.Image{
+		Ref: ref, Digest: e.Digest, Size: e.Size, Cached: e.Cached, Compiled: compiled, Took: time.Since(began),
+	}
+	if compiled {
+		img.CompileTook = time.Since(resolved)
+	}
+	return img, nil
+}
+
+// stored is the content of sandbox.json.
+type stored struct {
+	Spec  sandbox.Spec `json:"spec"`
+	Group cgroup.Ref   `json:"group,omitempty"`
+}
+
+// Create implements sandbox.Runtime.
+func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !validID(spec.ID) {
+		return nil, fmt.Errorf("create sandbox: %q is no valid id", spec.ID)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, ok := r.pods[spec.ID]; ok {
+		return p, nil
+	}
+	if r.closed {
+		return nil, errClosed
+	}
+	p := newPod(r, stored{Spec: spec, Group: r.groups.Root().Child(spec.ID)})
+	if err := os.MkdirAll(filepath.Join(p.dir, containersDir), 0o700); err != nil {
+		return nil, fmt.Errorf("create sandbox: %w", err)
+	}
+	if err := r.groups.Create(p.group, spec.Limits); err != nil {
+		return nil, fmt.Errorf("create sandbox: %w", err)
+	}
+	if err := r.groups.SetCPU(p.group, spec.Limits.CPUMilli); err != nil {
+		return nil, fmt.Errorf("create sandbox: %w", err)
+	}
+	if err := atomicfile.WriteJSON(filepath.Join(p.dir, sandboxFile), p.stored, false); err != nil {
+		return nil, fmt.Errorf("create sandbox: %w", err)
+	}
+	r.pods[spec.ID] = p
+	return p, nil
+}
+
+var errClosed = errors.New("the container runtime is closed")
+
+// List implements sandbox.Runtime.
+func (r *Runtime) List(ctx context.Context) ([]sandbox.Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pods := slices.SortedFunc(maps.Values(r.pods), func(a, b *pod) int { return cmp.Compare(a.stored.Spec.ID, b.stored.Spec.ID) })
+	out := make([]sandbox.Sandbox, len(pods))
+	for i, p := range pods {
+		out[i] = p
+	}
+	return out, nil
+}
+
+// Close implements sandbox.Runtime: it stops watching. Containers run on.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	pods := slices.Collect(maps.Values(r.pods))
+	r.mu.Unlock()
+	for _, p := range pods {
+		p.release()
+	}
+	r.watchers.Wait()
+	return nil
+}
+
+// validID tells whether an id can be a file's name.
+func validID(id string) bool {
+	if id == "" || len(id) > 200 || id[0] == '.' {
+		return false
+	}
+	for _, c := range id {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,296 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"edgepod/wasmrt/atomicfile"
+	"edgepod/wasmrt/compile"
+	"edgepod/wasmrt/container"
+	"edgepod/wasmrt/image"
+	"edgepod/wasmrt/sandbox"
+)
+
+// The files and folders of an attempt.
+const (
+	specFile   = "spec.json"
+	statusFile = "status.json"
+	exitFile   = "exit.json"
+	stderrFile = "stderr"
+	outDir     = "out"
+	rootDir    = "root"
+)
+
+// storedSpec is the content of spec.json.
+type storedSpec struct {
+	Spec    sandbox.ContainerSpec `json:"spec"`
+	Created time.Time             `json:"created"`
+}
+
+// storedStatus is the content of status.json.
+type storedStatus struct {
+	PID       int    `json:"pid"`
+	StartTick uint64 `json:"startTick"`
+	Boot      string `json:"boot"`
+}
+
+// startTimeout is how long a process may take until its guest begins. The limits of memory hold meanwhile.
+const startTimeout = 2 * time.Minute
+
+// Start implements sandbox.Sandbox.
+func (p *pod) Start(ctx context.Context, spec sandbox.ContainerSpec) (sandbox.Status, error) {
+	if err := ctx.Err(); err != nil {
+		return sandbox.Status{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	a, err := p.reserve(spec)
+	if err != nil {
+		return sandbox.Status{}, err
+	}
+	st, err := a.start(ctx)
+	if err == nil {
+		return st, nil
+	}
+	err = errors.Join(err, a.discard())
+	var shaped *sandbox.StartError
+	var img *sandbox.ImageError
+	if errors.As(err, &shaped) || errors.As(err, &img) || ctx.Err() != nil {
+		return sandbox.Status{}, err
+	}
+	return sandbox.Status{}, &sandbox.StartError{Reason: sandbox.ReasonCreateContainerError, Message: err.Error()}
+}
+
+// reserve puts the attempt on the list, in state created.
+func (p *pod) reserve(spec sandbox.ContainerSpec) (*attempt, error) {
+	refuse := func(why string) error {
+		return &sandbox.StartError{Reason: sandbox.ReasonCreateContainerConfigError, Message: why}
+	}
+	switch {
+	case !validID(spec.ID) || spec.Name == "":
+		return nil, refuse(fmt.Sprintf("the container has no name or an id that cannot be used: %q", spec.ID))
+	case len(spec.Args) == 0:
+		return nil, refuse("the container has no arguments; the first is the program's name")
+	case spec.Limits.Memory < 0 || spec.Limits.CPUMilli < 0:
+		return nil, refuse("a limit is negative")
+	}
+	a := p.newAttempt(spec)
+	if a.spec.Log.Path == "" {
+		a.spec.Log.Path = filepath.Join(a.dir, outDir, "log")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.removed {
+		return nil, fmt.Errorf("sandbox %s is removed", p.stored.Spec.ID)
+	}
+	if p.find(spec.ID) != nil {
+		return nil, &sandbox.StartError{
+			Reason: sandbox.ReasonCreateContainerError, Message: fmt.Sprintf("container %s exists already", spec.ID),
+		}
+	}
+	p.attempts = append(p.attempts, a)
+	return a, nil
+}
+
+// discard undoes what a failed start has made.
+func (a *attempt) discard() error {
+	a.pod.mu.Lock()
+	a.pod.drop(a)
+	a.status.State = sandbox.StateExited
+	close(a.done)
+	a.pod.mu.Unlock()
+	return errors.Join(a.pod.rt.groups.Remove(a.group), os.RemoveAll(a.dir))
+}
+
+// start does it once, and once more with fresh files where stored ones turned out to be damaged.
+func (a *attempt) start(ctx context.Context) (sandbox.Status, error) {
+	st, damaged, err := a.startOnce(ctx)
+	if damaged == "" {
+		return st, err
+	}
+	r := a.pod.rt
+	r.log.Warn("stored file is damaged and is made anew", "container", a.spec.ID, "file", damaged, "err", err)
+	if e, ok := r.images.Get(a.spec.Digest); ok {
+		if err := r.code.Drop(e.Sum); err != nil {
+			return st, err
+		}
+	}
+	if damaged == container.DamagedModule {
+		if err := r.images.Drop(a.spec.Digest); err != nil {
+			return st, err
+		}
+		if _, err := r.Pull(ctx, a.spec.Image, sandbox.PullIfNotPresent); err != nil {
+			return st, err
+		}
+	}
+	st, _, err = a.startOnce(ctx)
+	return st, err
+}
+
+func (a *attempt) startOnce(ctx context.Context) (_ sandbox.Status, damaged string, err error) {
+	r := a.pod.rt
+	entry, ok := r.images.Get(a.spec.Digest)
+	if !ok {
+		return sandbox.Status{}, "", &sandbox.StartError{
+			Reason:  sandbox.ReasonCreateContainerError,
+			Message: fmt.Sprintf("image %q (%s) is not on this node: pull it first", a.spec.Image, a.spec.Digest),
+		}
+	}
+	code, _, err := r.code.Ensure(ctx, entry.Path, entry.Sum, entry.Size)
+	if err != nil {
+		return sandbox.Status{}, "", err
+	}
+	req, err := a.prepare(entry, code)
+	if err != nil {
+		return sandbox.Status{}, "", err
+	}
+	stderr, err := os.OpenFile(filepath.Join(a.dir, stderrFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return sandbox.Status{}, "", err
+	}
+	defer func() { _ = stderr.Close() }()
+	c, err := r.startIn(a.group, container.JobRun, stderr)
+	if err != nil {
+		return sandbox.Status{}, "", err
+	}
+	answer, err := a.converse(ctx, c, req)
+	if err == nil && answer.Failure == "" {
+		st, err := a.running(c.proc, answer)
+		return st, "", err
+	}
+	c.abandon()
+	if err != nil {
+		return sandbox.Status{}, "", a.diedEarly(ctx, err)
+	}
+	return sandbox.Status{}, answer.Damaged, &sandbox.StartError{Reason: sandbox.ReasonRunContainerError, Message: answer.Failure}
+}
+
+// converse records the process before it is told anything, so that none that runs a guest is ever unknown.
+func (a *attempt) converse(ctx context.Context, c *child, req container.Request) (container.Answer, error) {
+	record := storedStatus{PID: c.proc.pid, StartTick: c.proc.startTick, Boot: bootID()}
+	if err := atomicfile.WriteJSON(filepath.Join(a.dir, statusFile), record, false); err != nil {
+		return container.Answer{}, err
+	}
+	return c.ask(ctx, req)
+}
+
+// running takes over the process, whose guest begins.
+func (a *attempt) running(proc *proc, answer container.Answer) (sandbox.Status, error) {
+	r, p := a.pod.rt, a.pod
+	if err := r.groups.SetCPU(a.group, a.spec.Limits.CPUMilli); err != nil {
+		r.log.Warn("container runs without its cpu limit", "container", a.spec.ID, "err", err)
+	}
+	p.mu.Lock()
+	a.proc = proc
+	a.status.PID, a.status.StartTick = proc.pid, proc.startTick
+	a.status.State, a.status.StartedAt = sandbox.StateRunning, answer.StartedAt
+	st, removed := a.status, p.removed
+	p.notify()
+	p.mu.Unlock()
+	a.watch(proc)
+	if removed {
+		// Remove has not seen the process: it waits for this attempt's end.
+		return st, a.kill()
+	}
+	return st, nil
+}
+
+// diedEarly says why a process ended before its guest began.
+func (a *attempt) diedEarly(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("start container %s: %w", a.spec.ID, ctx.Err())
+	case a.oomKilled():
+		return &sandbox.StartError{
+			Reason: sandbox.ReasonRunContainerError,
+			Message: fmt.Sprintf("the memory limit of %d MiB is too small to load the module: raise limits.memory",
+				a.spec.Limits.Memory>>20),
+		}
+	}
+	if complaint := a.complaint(); complaint != "" {
+		return &sandbox.StartError{Reason: sandbox.ReasonRunContainerError, Message: complaint}
+	}
+	return fmt.Errorf("the container's process ended before its guest began: %w", err)
+}
+
+// complaint is the beginning of what the engine wrote to its standard error.
+func (a *attempt) complaint() string {
+	f, err := os.Open(filepath.Join(a.dir, stderrFile))
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	const most = 1024
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(string(text)), "")
+}
+
+// prepare makes the attempt's files and cgroup, and says what its process is to do.
+func (a *attempt) prepare(entry image.Entry, code compile.Code) (container.Request, error) {
+	r, spec := a.pod.rt, a.spec
+	user := podIdentity(a.pod.stored.Spec.ID)
+	if user.uid != 0 && !user.canUse(spec.Mounts) {
+		user = identity{}
+	}
+	memory := r.memoryLimit(spec.Limits, a.pod.stored.Spec.Limits)
+	req := container.Request{
+		Container: spec, Hostname: a.pod.stored.Spec.Hostname,
+		Module: entry.Path, Sum: entry.Sum, Names: entry.NamesPath, Code: code, CodeDir: code.Dir,
+		Out: filepath.Join(a.dir, outDir), Jail: filepath.Join(r.cfg.Dir, jailDir),
+		UID: user.uid, GID: user.gid, UserNamespace: r.launch.inUserNamespace(),
+		Pages: pages(memory, code.Size),
+	}
+	if !r.holds("memory") {
+		const engine = 64 << 20
+		req.Data = uint64(memory) + engine
+	}
+	if !spec.ReadOnlyRoot {
+		req.Root = filepath.Join(a.dir, rootDir)
+	}
+	if err := a.makeFiles(req, user); err != nil {
+		return req, err
+	}
+	limits := spec.Limits
+	limits.Memory = memory
+	if err := r.groups.Create(a.group, limits); err != nil {
+		return req, err
+	}
+	return req, nil
+}
+
+func (a *attempt) makeFiles(req container.Request, user identity) error {
+	logs := filepath.Dir(a.spec.Log.Path)
+	own := []string{req.Out, logs}
+	if req.Root != "" {
+		own = append(own, req.Root, filepath.Join(req.Root, "tmp"))
+	}
+	for _, dir := range own {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	message := filepath.Join(req.Out, container.MessageFile)
+	if a.spec.TerminationMessagePath != "" {
+		if err := os.WriteFile(message, nil, 0o644); err != nil {
+			return err
+		}
+		own = append(own, message)
+	}
+	if os.Geteuid() == 0 {
+		for _, path := range own {
+			if err := os.Lchown(path, user.uid, user.gid); err != nil {
+				return err
+			}
+		}
+	}
+	return atomicfile.WriteJSON(filepath.Join(a.dir, specFile), storedSpec{Spec: a.spec, Created: time.Now()}, false)
+}
