@@ -155,3 +155,30 @@ func TestReviewsOfOneself(t *testing.T) {
 	}
 	c.must(405, call{path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"})
 }
+
+func TestAdministratorsMayActAsOthers(t *testing.T) {
+	c := newCluster(t, nil)
+	as := func(token string, pairs ...string) call {
+		q := call{path: podsPath, token: token, header: map[string]string{}}
+		for i := 0; i < len(pairs); i += 2 {
+			q.header[pairs[i]] = pairs[i+1]
+		}
+		return q
+	}
+	c.must(403, as(adminToken, headerAsUser, "jane"))
+	c.must(200, as(adminToken, headerAsUser, "jane", headerAsGroup, groupMasters))
+	c.must(200, as(adminToken, headerAsUser, "system:node:n1", headerAsGroup, groupNodes))
+	c.must(400, as(adminToken, headerAsGroup, groupMasters))
+	w := c.do(as(userToken, headerAsUser, "admin", headerAsGroup, groupMasters))
+	if want := `users \"admin\" is forbidden: User \"jane\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope`; w.Code != 403 || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	who := c.must(201, call{
+		method: "POST", path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", body: `{}`,
+		header: map[string]string{headerAsUser: "jane", headerAsUID: "7", "Impersonate-Extra-Shoe": "left"},
+	})
+	info := who["status"].(map[string]any)["userInfo"].(map[string]any)
+	if info["uid"] != "7" || info["extra"].(map[string]any)["shoe"].([]any)[0] != "left" {
+		t.Errorf("got %v", info)
+	}
+}

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,14 +25,14 @@ func newMetrics() *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total", Help: "Requests answered, by verb, resource, scope and HTTP code.",
-		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component", "code"}),
+		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_request_duration_seconds", Help: "How long answers took, without watches and followed logs.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
-		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}),
 		long: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests", Help: "Watches and followed logs that are open.",
-		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_request_panics_total", Help: "Requests whose handler panicked.",
 		}),
@@ -52,10 +53,13 @@ func (m *metrics) watchInFlight(g *gate) {
 }
 
 // labels name only what the server knows, never what a client invents.
-func (r *request) labels() [7]string {
-	verb, scope := r.metricVerb(), "cluster"
+func (r *request) labels() [8]string {
+	verb, dryRun, scope := r.metricVerb(), "", "cluster"
+	if strings.Contains(r.Request().URL.RawQuery, "dryRun=All") {
+		dryRun = "All"
+	}
 	if r.resource == nil {
-		return [7]string{verb, "", "", "", "", "", "apiserver"}
+		return [8]string{verb, dryRun, "", "", "", "", "", "apiserver"}
 	}
 	switch {
 	case r.name != "":
@@ -67,7 +71,7 @@ func (r *request) labels() [7]string {
 	if _, known := subresourceVerbs(r.resource, subresource); !known {
 		subresource = ""
 	}
-	return [7]string{verb, r.resource.Kind.Group, r.resource.Kind.Version, r.resource.Name, subresource, scope, "apiserver"}
+	return [8]string{verb, dryRun, r.resource.Kind.Group, r.resource.Kind.Version, r.resource.Name, subresource, scope, "apiserver"}
 }
 
 func (r *request) metricVerb() string {
@@ -94,7 +98,7 @@ func (r *request) metricVerb() string {
 
 func (m *metrics) observe(r *request, code int, took time.Duration) {
 	l := r.labels()
-	m.requests.WithLabelValues(l[0], l[1], l[2], l[3], l[4], l[5], l[6], strconv.Itoa(code)).Inc()
+	m.requests.WithLabelValues(l[0], l[1], l[2], l[3], l[4], l[5], l[6], l[7], strconv.Itoa(code)).Inc()
 	if !r.following {
 		m.duration.WithLabelValues(l[:]...).Observe(took.Seconds())
 	}

@@ -86,7 +86,9 @@ func (a *API) admit(r *request, h handler) error {
 	if err != nil {
 		return err
 	}
-	r.caller = caller
+	if r.caller, err = impersonate(caller, r.Request().Header); err != nil {
+		return err
+	}
 	if err := a.authorize(r); err != nil {
 		return err
 	}

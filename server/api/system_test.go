@@ -122,9 +122,9 @@ func TestMetricsCountRequests(t *testing.T) {
 	c.must(404, call{path: podsPath + "/x/" + "invented"})
 	text := c.do(call{path: "/metrics"}).Body.String()
 	for _, line := range []string{
-		`apiserver_request_total{code="200",component="apiserver",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 1`,
-		`apiserver_request_total{code="404",component="apiserver",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 2`,
-		`apiserver_request_duration_seconds_count{component="apiserver",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 1`,
+		`apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 1`,
+		`apiserver_request_total{code="404",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 2`,
+		`apiserver_request_duration_seconds_count{component="apiserver",dry_run="",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 1`,
 		`apiserver_current_inflight_requests{request_kind="readOnly"} 1`,
 		`go_goroutines`,
 	} {
