@@ -1,0 +1,124 @@
+# The targets that people use are listed by `make help`. Files are targets only where making them again is slow.
+
+GO        ?= go
+TAGS      := grpcnotrace
+COMMIT    := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+LDFLAGS   := -s -w -X main.commit=$(COMMIT)
+BUILD     := CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS)
+PACKAGES  := ./...
+# Flags for `make up`, as in: make up FLAGS="--listen 127.0.0.1:7443"
+FLAGS     ?=
+# Set to -race by tests that want edgepod itself built with the race detector.
+RACE      ?=
+
+GOFUMPT     := $(GO) run mvdan.cc/gofumpt@v0.12.0
+STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ERRCHECK    := $(GO) run github.com/kisielk/errcheck@v1.30.0
+
+# kubectl's version is that of the API we serve.
+KUBECTL_VERSION := v1.37.2
+KUBECTL_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) \
+	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
+
+# What is embedded: the documents of the API, and the program that containers run in.
+OPENAPI := server/api/openapi/data/v2.pb.gz
+CHILD   := wasmrt/process/embed/child.gz
+# Source folder and file of each example's module.
+GUESTS  := hello:hello/hello.wasm crash:crash/crash.wasm \
+	two-containers/writer:two-containers/writer.wasm two-containers/reader:two-containers/reader.wasm
+NATIVE  := clang lld wasi-libc libclang-rt-dev-wasm32 wabt
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Say what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+.PHONY: up
+up: build examples ## Build edgepod and run a cluster in the foreground
+	bin/edgepod up --image-dir examples $(FLAGS)
+
+.PHONY: build
+build: $(OPENAPI) $(CHILD) ## Build bin/edgepod, one static file
+	$(BUILD) -ldflags '$(LDFLAGS)' -o bin/edgepod .
+
+# What the API documents itself with is cut from upstream's documents, to the kinds in the registry.
+$(OPENAPI): go.sum $(wildcard server/registry/*.go server/api/openapi/generate/*.go)
+	$(GO) run -tags $(TAGS) ./server/api/openapi/generate
+	@touch $@
+
+$(CHILD): go.sum $(shell find wasmrt -name '*.go' -not -name '*_test.go')
+	$(BUILD) -ldflags '-s -w' -o .cache/child ./wasmrt/process/child
+	@gzip -9nc .cache/child >$@
+
+.PHONY: examples
+examples: ## Build the modules of the examples
+	@for guest in $(GUESTS); do \
+		GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' -o examples/$${guest#*:} ./examples/$${guest%:*} || exit 1; \
+	done
+
+.PHONY: test
+test: native test-programs ## Install what the tests need, and run all of them with the race detector
+	$(GO) test -race -tags $(TAGS) -timeout 25m $(PACKAGES)
+
+# What the scripts of the root's tests run. They make it themselves, so that `go test` alone is enough.
+.PHONY: test-programs
+test-programs: $(OPENAPI) $(CHILD) examples kubectl
+	$(GO) build $(RACE) -tags $(TAGS) -o .cache/test/edgepod .
+
+# The kubectl that the scripts use is built from its own module; Go rebuilds it only when its sources change.
+.PHONY: kubectl
+kubectl:
+	$(GO) build -C examples/kubectl -trimpath -tags $(TAGS) -ldflags '$(KUBECTL_LDFLAGS)' -o $(CURDIR)/.cache/kubectl k8s.io/kubernetes/cmd/kubectl
+
+# Tests build guests in C and WebAssembly text with Debian's tools.
+.PHONY: native
+native:
+	@if ! command -v clang >/dev/null || ! command -v wasm-ld >/dev/null || ! command -v wat2wasm >/dev/null || \
+		! test -e /usr/lib/wasm32-wasi/crt1.o || \
+		! test -e "$$(clang --target=wasm32-wasi --print-libgcc-file-name)"; then \
+		sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
+		$$sudo apt-get update -q && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -q -y --no-install-recommends $(NATIVE); \
+	fi
+
+.PHONY: lint
+lint: $(OPENAPI) ## Check the form of the code
+	@test -z "$$($(GOFUMPT) -l $$(git ls-files '*.go') | tee /dev/stderr)"
+	$(GO) vet -tags $(TAGS) $(PACKAGES)
+	$(STATICCHECK) -tags $(TAGS) $(PACKAGES)
+	$(ERRCHECK) -ignoretests -tags $(TAGS) -exclude .errcheck $(PACKAGES)
+
+.PHONY: golden
+golden: ## Rewrite the expected results of tests that have them; review the difference
+	$(GO) test -tags $(TAGS) $$(git grep -l 'flag.Bool("update"' -- '*_test.go' | xargs -r -n 1 dirname | sort -u | sed 's|^|./|') -update
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME each
+	@git grep -ho '^func Fuzz[A-Za-z0-9_]*' -- '*_test.go' >/dev/null || { echo no fuzz targets; exit 1; }
+	@git grep -o '^func Fuzz[A-Za-z0-9_]*' -- '*_test.go' | while IFS=: read -r file func; do \
+		echo "$$file $${func#func }"; \
+		$(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $${FUZZTIME:-30s} ./$$(dirname $$file) || exit 1; \
+	done
+
+.PHONY: cross
+cross: $(OPENAPI) ## Build for every system that edgepod is for
+	@set -e; trap 'rm -f $(CHILD)' EXIT; \
+	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do \
+		export GOOS=$${target%/*} GOARCH=$${target#*/}; \
+		rm -f $(CHILD); \
+		if [ $$GOOS = linux ]; then $(MAKE) -s $(CHILD); fi; \
+		$(BUILD) -ldflags '$(LDFLAGS)' -o bin/cross/edgepod-$$GOOS-$$GOARCH .; \
+		echo bin/cross/edgepod-$$GOOS-$$GOARCH; \
+	done
+
+.PHONY: bench
+bench: native build examples ## Measure a cluster of one node, and print a table
+	$(GO) test -tags $(TAGS) -run '^$$' -bench Cluster -benchtime 1x -timeout 30m .
+
+.PHONY: docs
+docs: ## Write the support table into ARCHITECTURE.md
+	$(GO) test -tags $(TAGS) -run TestSupportTable -update .
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin .cache examples/*/*.wasm server/api/openapi/data/v3 server/api/openapi/data/*.gz
