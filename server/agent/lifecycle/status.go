@@ -11,12 +11,16 @@ import (
 	"edgepod/wasmrt/sandbox"
 )
 
-// The reasons of states and conditions, as Kubernetes spells them.
+// The waiting reasons of a container that is in back-off.
+const (
+	ReasonCrashLoopBackOff = "CrashLoopBackOff"
+	ReasonImagePullBackOff = "ImagePullBackOff"
+)
+
+// More reasons, as Kubernetes spells them.
 const (
 	reasonContainerCreating = "ContainerCreating"
 	reasonPodInitializing   = "PodInitializing"
-	reasonCrashLoopBackOff  = "CrashLoopBackOff"
-	reasonImagePullBackOff  = "ImagePullBackOff"
 	reasonStatusUnknown     = "ContainerStatusUnknown"
 	reasonDeadlineExceeded  = "DeadlineExceeded"
 )
@@ -166,7 +170,7 @@ func (p *planner) waitingToRestart(c *corev1.Container, s *Container) *corev1.Co
 		return &corev1.ContainerStateWaiting{Reason: sandbox.ReasonRunContainerError, Message: s.Exit.Message}
 	}
 	return &corev1.ContainerStateWaiting{
-		Reason:  reasonCrashLoopBackOff,
+		Reason:  ReasonCrashLoopBackOff,
 		Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", s.Backoff, c.Name, podName(p.pod)),
 	}
 }
@@ -182,7 +186,7 @@ func (p *planner) waiting(c *corev1.Container, s *Container) *corev1.ContainerSt
 		return &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
 	default:
 		return &corev1.ContainerStateWaiting{
-			Reason:  reasonImagePullBackOff,
+			Reason:  ReasonImagePullBackOff,
 			Message: fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, f.Reason, f.Message),
 		}
 	}

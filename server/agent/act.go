@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"edgepod/server/agent/lifecycle"
+	"edgepod/server/agent/podvalue"
+	"edgepod/server/agent/volume"
+	"edgepod/wasmrt/sandbox"
+)
+
+// act does one action in a goroutine of its own; how it ended comes back as a result. What the goroutine reads of the
+// worker is fixed here, since the pod may change meanwhile.
+func (w *worker) act(ctx context.Context, a lifecycle.Action) {
+	w.log.Debug("action", "action", a.String())
+	job := w.job()
+	began := time.Now()
+	w.acts.Go(func() {
+		result, then := job.do(ctx, a)
+		w.tell(func() {
+			if result.Err == nil || ctx.Err() == nil {
+				w.finish(a, result, then, time.Since(began))
+			}
+		})
+	})
+}
+
+// finish records a result.
+func (w *worker) finish(a lifecycle.Action, result lifecycle.Result, then func(*worker), took time.Duration) {
+	if result.Err != nil {
+		w.log.Warn("action failed", "action", a.String(), "err", result.Err, "took", took)
+	} else {
+		w.log.Debug("action done", "action", a.String(), "took", took)
+	}
+	a.End(&w.seen, result, time.Now())
+	if then != nil {
+		then(w)
+	}
+	w.look = true
+}
+
+// job is what an action needs of its worker.
+type job struct {
+	*Agent
+	pod     *corev1.Pod
+	uid     string
+	sandbox sandbox.Sandbox
+	folder  podFolder
+	lock    interface {
+		Lock()
+		Unlock()
+	}
+	digests map[string]string
+}
+
+func (w *worker) job() job {
+	digests := map[string]string{}
+	for name, c := range w.seen.Containers {
+		digests[name] = c.Digest
+	}
+	return job{Agent: w.Agent, pod: w.pod, uid: string(w.uid), sandbox: w.sandbox, folder: w.folder, lock: &w.volumes, digests: digests}
+}
+
+// do performs the action. then, where not nil, runs in the worker's goroutine after the result was recorded.
+func (j job) do(ctx context.Context, a lifecycle.Action) (r lifecycle.Result, then func(*worker)) {
+	switch a := a.(type) {
+	case lifecycle.PrepareVolumes:
+		r.Err = j.prepareVolumes()
+	case lifecycle.CreateSandbox:
+		var s sandbox.Sandbox
+		if s, r.Err = j.Runtime.Create(ctx, sandboxSpec(j.pod)); r.Err == nil {
+			return r, func(w *worker) { w.sandbox = s }
+		}
+		j.event("", corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", r.Err))
+	case lifecycle.Pull:
+		r = j.pull(ctx, a)
+	case lifecycle.Start:
+		// A start that has begun is carried through: the next agent finds a container, not half of one.
+		r = j.start(context.WithoutCancel(ctx), a)
+	case lifecycle.Stop:
+		r.Err = j.stop(ctx, a)
+	case lifecycle.RemoveSandbox:
+		if j.sandbox != nil {
+			r.Err = j.sandbox.Remove(ctx)
+		}
+		if r.Err == nil {
+			return r, func(w *worker) { w.sandbox = nil }
+		}
+	case lifecycle.RemoveVolumes:
+		j.lock.Lock()
+		defer j.lock.Unlock()
+		r.Err = j.volumeFolder().Remove()
+	case lifecycle.Release:
+		r.Err = j.release(ctx)
+	}
+	return r, nil
+}
+
+func (j job) event(container, kind, reason, message string) {
+	if j.pod != nil {
+		j.events.Event(podRef(j.pod, container), kind, reason, message)
+	}
+}
+
+func (j job) values() podvalue.Context {
+	return podvalue.Context{
+		Pod: j.pod, Sources: podSources{j.sources, j.pod.Namespace}, HostIP: j.machine.ip, Allocatable: j.machine.capacity,
+	}
+}
+
+func (j job) volumeFolder() volume.Folder {
+	return volume.Folder{Dir: j.folder.volumes(), HostPaths: j.HostPaths}
+}
+
+func (j job) prepareVolumes() error {
+	j.lock.Lock()
+	defer j.lock.Unlock()
+	err := j.volumeFolder().Prepare(j.values())
+	if err != nil {
+		j.event("", corev1.EventTypeWarning, "FailedMount", err.Error())
+	}
+	return err
+}
+
+func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
+	policy := cmp.Or(a.Policy, sandbox.PullIfNotPresent)
+	image, err := j.Runtime.Pull(ctx, a.Image, policy)
+	if err != nil {
+		return j.pullFailed(ctx, a, err)
+	}
+	message := fmt.Sprintf("Container image %q already present on machine", a.Image)
+	if !image.Cached {
+		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
+		took := image.Took.Round(time.Millisecond)
+		message = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.", a.Image, took, took, image.Size)
+	}
+	j.event(a.Container, corev1.EventTypeNormal, "Pulled", message)
+	return lifecycle.Result{Digest: image.Digest}
+}
+
+func (j job) pullFailed(ctx context.Context, a lifecycle.Pull, err error) lifecycle.Result {
+	r := lifecycle.Result{Err: err, Reason: sandbox.ReasonErrImagePull}
+	var image *sandbox.ImageError
+	if errors.As(err, &image) {
+		r.Reason = image.Reason
+	}
+	if ctx.Err() != nil {
+		return r
+	}
+	switch r.Reason {
+	case sandbox.ReasonErrImageNeverPull:
+		r.Err = fmt.Errorf("Container image %q is not present with pull policy of Never", a.Image)
+		j.event(a.Container, corev1.EventTypeWarning, r.Reason, r.Err.Error())
+	case sandbox.ReasonInvalidImageName:
+		j.event(a.Container, corev1.EventTypeWarning, "InspectFailed", err.Error())
+	default:
+		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
+		j.event(a.Container, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", a.Image, err))
+	}
+	j.event(a.Container, corev1.EventTypeWarning, "Failed", "Error: "+r.Reason)
+	return r
+}
+
+func (j job) start(ctx context.Context, a lifecycle.Start) lifecycle.Result {
+	spec, err := j.containerSpec(a)
+	if err == nil {
+		err = j.makeRoom(ctx, spec)
+	}
+	if err != nil {
+		j.event(a.Container, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
+		return lifecycle.Result{Err: err, Reason: sandbox.ReasonCreateContainerConfigError}
+	}
+	status, err := j.sandbox.Start(ctx, spec)
+	if err == nil {
+		j.event(a.Container, corev1.EventTypeNormal, "Created", "Container created")
+		j.event(a.Container, corev1.EventTypeNormal, "Started", "Container started")
+		return lifecycle.Result{Status: &status}
+	}
+	r := lifecycle.Result{Err: err, Reason: sandbox.ReasonCreateContainerError}
+	var start *sandbox.StartError
+	var image *sandbox.ImageError
+	switch {
+	case errors.As(err, &start):
+		r.Reason = start.Reason
+	case errors.As(err, &image):
+		r.Reason = image.Reason
+	}
+	j.event(a.Container, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
+	return r
+}
+
+// makeRoom makes the folder of the log, and removes logs and files of attempts that nobody asks for any more.
+func (j job) makeRoom(ctx context.Context, spec sandbox.ContainerSpec) error {
+	if err := os.MkdirAll(filepath.Dir(spec.Log.Path), 0o755); err != nil {
+		return err
+	}
+	if spec.Attempt == 0 {
+		return nil
+	}
+	if err := j.folder.dropLogs(spec.Name, spec.Attempt-1); err != nil {
+		return err
+	}
+	statuses, err := j.sandbox.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, st := range statuses {
+		if st.Name == spec.Name && st.Attempt < spec.Attempt && st.State == sandbox.StateExited {
+			if err := j.sandbox.Forget(ctx, st.ID); err != nil && !errors.Is(err, sandbox.ErrNotFound) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j job) stop(ctx context.Context, a lifecycle.Stop) error {
+	j.event(a.Container, corev1.EventTypeNormal, "Killing", "Stopping container "+a.Container)
+	if j.sandbox == nil {
+		return nil
+	}
+	err := j.sandbox.Stop(ctx, containerID(a.Container, a.Attempt), a.Grace)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// release deletes the pod's object; one that is gone already, or that is another pod by now, is no error.
+func (j job) release(ctx context.Context) error {
+	err := j.client.deletePod(ctx, j.pod.Namespace, j.pod.Name, j.pod.UID)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
