@@ -17,7 +17,7 @@ import (
 type Config struct {
 	// Store holds the objects. It stays its opener's, who closes it after the registry's last use.
 	Store store.Store
-	// Log is for what a request can't be told; nil discards.
+	// Log is told of what the registry does unasked; nil discards.
 	Log *slog.Logger
 	// Now is the clock of timestamps; nil is time.Now.
 	Now func() time.Time
@@ -71,8 +71,11 @@ func (r *Registry) ensureNamespace(name string) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err = r.Create(ctx, r.spaces, CreateRequest{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}})
-	return err
+	if _, err = r.Create(ctx, r.spaces, CreateRequest{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}); err != nil {
+		return err
+	}
+	r.log.Info("made a namespace that every cluster has", "namespace", name)
+	return nil
 }
 
 // Resources returns every resource served, in the order of discovery. They are frozen.

@@ -55,8 +55,8 @@ type DeleteRequest struct {
 	Options   *metav1.DeleteOptions
 }
 
-// ListRequest is what List takes: the options of the API, parsed. A nil selector selects everything; fields are those of
-// Resource.Fields, others are a bad request.
+// ListRequest is what List takes: the options of the API, parsed. A nil selector selects everything; fields that can't be
+// selected by are a bad request.
 type ListRequest struct {
 	Namespace            string
 	Label                labels.Selector
@@ -76,8 +76,8 @@ type WatchRequest struct {
 	SendInitialEvents bool
 }
 
-// Result of a write. Gone tells of a Delete that the object is no longer stored; Object is then its last state. Created
-// tells of an Update that there was nothing to update.
+// Result of a write. Gone tells that the object is no longer stored: of a Delete, or of an Update that took away the last
+// that held an object on its way out; Object is then its last state. Created tells that it was not stored before.
 type Result struct {
 	Object   *Object
 	Warnings []string

@@ -16,12 +16,12 @@ func serviceAccounts() *Resource {
 		rules: rules{
 			create: onCreate(func(obj *corev1.ServiceAccount) verdict {
 				nameSecretsOnly(obj)
-				return verdict{errs: upstream.ServiceAccountCreate(obj)}
+				return verdict{errs: upstream.ServiceAccountCreate(obj), warnings: serviceAccountWarnings(obj, &corev1.ServiceAccount{})}
 			}),
 			update: map[string]func(obj, old runtime.Object) verdict{
 				"": onUpdate(func(obj, old *corev1.ServiceAccount) verdict {
 					nameSecretsOnly(obj)
-					return verdict{errs: upstream.ServiceAccountUpdate(obj, old)}
+					return verdict{errs: upstream.ServiceAccountUpdate(obj, old), warnings: serviceAccountWarnings(obj, old)}
 				}),
 			},
 		},
@@ -33,4 +33,14 @@ func nameSecretsOnly(obj *corev1.ServiceAccount) {
 	for i, secret := range obj.Secrets {
 		obj.Secrets[i] = corev1.ObjectReference{Name: secret.Name}
 	}
+}
+
+const enforceMountableSecrets = "kubernetes.io/enforce-mountable-secrets"
+
+func serviceAccountWarnings(obj, old *corev1.ServiceAccount) []string {
+	_, had := old.Annotations[enforceMountableSecrets]
+	if _, has := obj.Annotations[enforceMountableSecrets]; !has || had {
+		return nil
+	}
+	return []string{"metadata.annotations[" + enforceMountableSecrets + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }

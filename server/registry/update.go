@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"edgepod/server/registry/upstream"
@@ -166,7 +167,9 @@ func checkVersion(res *Resource, name, given string, live *Object) error {
 	case given != "" && given != "0":
 		return apierrors.NewConflict(res.GroupResource(), name, errors.New(textConflict))
 	case res.versionRequired:
-		return invalid(res, name, field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+		kind := schema.GroupKind{Group: res.Kind.Group, Kind: res.Name} // as Kubernetes has it here
+		path := field.NewPath("metadata", "resourceVersion")
+		return apierrors.NewInvalid(kind, name, field.ErrorList{field.Invalid(path, 0, "must be specified for an update")})
 	}
 	return nil
 }

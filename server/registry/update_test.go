@@ -95,7 +95,7 @@ func TestUpdateRefuses(t *testing.T) {
 		},
 		{
 			name: "a lease without its version", resource: "leases", object: "l", modify: replaceBy(newLease("l")),
-			code: 422, reason: metav1.StatusReasonInvalid, message: `Lease.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`,
+			code: 422, reason: metav1.StatusReasonInvalid, message: `leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`,
 		},
 		{
 			name: "an unknown subresource", resource: "configmaps", object: "c", subresource: "status", modify: edit(func(metav1.Object) {}),
