@@ -1,3 +1,5 @@
+//go:build linux
+
 package wasi
 
 // preview1 lists the 46 functions of wasi_snapshot_preview1.
