@@ -36,7 +36,12 @@ func Support() []SupportRow { return slices.Clone(unsupported) }
 func podSupport(table []SupportRow) func(*corev1.Pod) verdict {
 	var probes []probe
 	for _, row := range table {
-		if row.Level != Supported {
+		if row.Level == Supported {
+			continue
+		}
+		probes = append(probes, newProbe(row, reflect.TypeFor[corev1.Pod]()))
+		if field, ok := strings.CutPrefix(row.Path, "spec.containers[]"); ok {
+			row.Path = "spec.initContainers[]" + field
 			probes = append(probes, newProbe(row, reflect.TypeFor[corev1.Pod]()))
 		}
 	}

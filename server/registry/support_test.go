@@ -94,7 +94,9 @@ func TestWhatMayNotBeIgnoredIsRefused(t *testing.T) {
 	}{
 		{"spec.hostPID", func(s *corev1.PodSpec) { s.HostPID = true }},
 		{"spec.os.name", func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }},
-		{"spec.initContainers", func(s *corev1.PodSpec) { s.InitContainers = s.Containers }},
+		{"spec.initContainers[1].volumeDevices", func(s *corev1.PodSpec) {
+			s.InitContainers = []corev1.Container{{}, {VolumeDevices: []corev1.VolumeDevice{{Name: "d"}}}}
+		}},
 		{"spec.containers[1].volumeDevices", func(s *corev1.PodSpec) {
 			s.Containers = append(s.Containers, corev1.Container{VolumeDevices: []corev1.VolumeDevice{{Name: "d"}}})
 		}},

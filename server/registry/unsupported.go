@@ -1,13 +1,14 @@
 package registry
 
 // unsupported says what this runtime makes of each field of a pod's spec. Fields below a supported one are supported too,
-// unless they have a row of their own; where a row names values, others of the field are as the rows around say.
+// unless they have a row of their own; where a row names values, others of the field are as the rows around say. Rows about
+// spec.containers[] hold for init containers too.
 //
 // Refused is what would be wrong to ignore: the pod would do something else than it says. Warned is what the pod works
 // without, or what comes later.
 var unsupported = []SupportRow{
 	{Path: "spec.containers", Level: Supported, Text: "one process per container, each a WASI module"},
-	{Path: "spec.initContainers", Level: Refused, Text: "init containers are not run yet; do their work in the container, or in a pod before this one"},
+	{Path: "spec.initContainers", Level: Supported, Text: "one by one before the others, or beside them with restartPolicy Always; what is said of containers holds for them"},
 	{Path: "spec.ephemeralContainers", Level: Refused, Text: "ephemeral containers are not run yet"},
 	{Path: "spec.restartPolicy", Level: Supported, Text: "with the back-off of Kubernetes"},
 	{Path: "spec.terminationGracePeriodSeconds", Level: Supported, Text: "a guest that does not end in time is killed"},
@@ -26,7 +27,7 @@ var unsupported = []SupportRow{
 	{Path: "spec.priorityClassName", Level: Supported, Text: "system-node-critical and system-cluster-critical; others do not exist yet"},
 	{Path: "spec.priority", Level: Supported, Text: "set from the class"},
 	{Path: "spec.preemptionPolicy", Level: Supported, Text: "set from the class; no pod is preempted yet"},
-	{Path: "spec.hostname", Level: Supported, Text: "the guest sees it as HOSTNAME"},
+	{Path: "spec.hostname", Level: Supported, Text: "the guest reads it in /etc/hostname"},
 	{Path: "spec.subdomain", Level: Warned, Text: "pods have no names in DNS yet"},
 	{Path: "spec.setHostnameAsFQDN", Level: Warned, Values: []string{"true"}, Text: "pods have no names in DNS yet"},
 	{Path: "spec.hostnameOverride", Level: Warned, Text: "the pod keeps its usual host name"},
@@ -43,7 +44,7 @@ var unsupported = []SupportRow{
 	{Path: "spec.os.name", Level: Refused, Values: []string{"windows"}, Text: "guests are WASI modules: leave it out, or say linux"},
 	{Path: "spec.runtimeClassName", Level: Warned, Text: "every pod runs as WASI modules, whatever its class"},
 	{Path: "spec.overhead", Level: Warned, Text: "overhead is not accounted for"},
-	{Path: "spec.resources", Level: Warned, Text: "limits of the pod as a whole are not enforced yet; those of its containers are"},
+	{Path: "spec.resources", Level: Supported, Text: "cpu and memory of all containers together"},
 	{Path: "spec.resourceClaims", Level: Refused, Text: "there are no devices to claim"},
 	{Path: "spec.serviceAccountName", Level: Supported, Text: "without a token in the pod"},
 	{Path: "spec.serviceAccount", Level: Supported, Text: "the old name of serviceAccountName"},
@@ -86,12 +87,12 @@ var unsupported = []SupportRow{
 	{Path: "spec.containers[].resources.claims", Level: Refused, Text: "there are no devices to claim"},
 	{Path: "spec.containers[].resources.limits.ephemeral-storage", Level: Warned, Text: "limits of storage are not enforced yet"},
 	{Path: "spec.containers[].resizePolicy", Level: Warned, Text: "running containers are not resized yet"},
-	{Path: "spec.containers[].restartPolicy", Level: Refused, Text: "the restartPolicy of the pod holds for all its containers"},
-	{Path: "spec.containers[].restartPolicyRules", Level: Refused, Text: "the restartPolicy of the pod holds for all its containers"},
+	{Path: "spec.containers[].restartPolicy", Level: Supported, Text: "instead of the pod's"},
+	{Path: "spec.containers[].restartPolicyRules", Level: Supported, Text: "restart by exit code"},
 	{Path: "spec.containers[].volumeMounts", Level: Supported},
 	{Path: "spec.containers[].volumeMounts[].readOnly", Level: Supported},
 	{Path: "spec.containers[].volumeMounts[].subPath", Level: Supported},
-	{Path: "spec.containers[].volumeMounts[].subPathExpr", Level: Refused, Text: "variables are not expanded in paths yet; use subPath"},
+	{Path: "spec.containers[].volumeMounts[].subPathExpr", Level: Supported},
 	{Path: "spec.containers[].volumeMounts[].mountPropagation", Level: Warned, Values: []string{"HostToContainer", "Bidirectional"}, Text: "nothing is mounted: a guest sees folders through descriptors"},
 	{Path: "spec.containers[].volumeMounts[].recursiveReadOnly", Level: Supported, Text: "what is read-only is so all the way down"},
 	{Path: "spec.containers[].volumeMounts[].bindMountOptions", Level: Warned, Text: "nothing is mounted: a guest sees folders through descriptors"},
