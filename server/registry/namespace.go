@@ -86,11 +86,8 @@ func labelNamespace(ns *corev1.Namespace) {
 }
 
 func namespaceField(ns *corev1.Namespace, name string) string {
-	switch name {
-	case "status.phase":
+	if name == "status.phase" {
 		return string(ns.Status.Phase)
-	case "name":
-		return ns.Name
 	}
 	return ""
 }

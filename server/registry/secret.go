@@ -19,7 +19,11 @@ func secrets() *Resource {
 			create: onCreate(func(obj *corev1.Secret) verdict {
 				return verdict{errs: upstream.SecretCreate(obj), warnings: secretWarnings(obj)}
 			}),
-			update: map[string]func(obj, old runtime.Object) verdict{"": onUpdate(updateSecret)},
+			update: map[string]func(obj, old runtime.Object) verdict{
+				"": onUpdate(func(obj, old *corev1.Secret) verdict {
+					return verdict{errs: upstream.SecretUpdate(obj, old), warnings: secretWarnings(obj)}
+				}),
+			},
 			field: onField(func(obj *corev1.Secret, name string) string {
 				if name == "type" {
 					return string(obj.Type)
@@ -28,13 +32,6 @@ func secrets() *Resource {
 			}),
 		},
 	}
-}
-
-func updateSecret(obj, old *corev1.Secret) verdict {
-	if obj.Type == "" {
-		obj.Type = old.Type
-	}
-	return verdict{errs: upstream.SecretUpdate(obj, old), warnings: secretWarnings(obj)}
 }
 
 // secretWarnings tells of a key that does not belong to its certificate.
