@@ -47,6 +47,8 @@ type Limits struct {
 	Body int64
 	// Request is the time that a request other than a watch or a followed log may take: 60 s.
 	Request time.Duration
+	// Upload is the time that a client may take to send a body: 30 s.
+	Upload time.Duration
 	// Bookmark is the time between two bookmarks of a watch: a minute.
 	Bookmark time.Duration
 }
@@ -133,6 +135,9 @@ func (l *Limits) setDefaults() {
 	}
 	if l.Request == 0 {
 		l.Request = time.Minute
+	}
+	if l.Upload == 0 {
+		l.Upload = 30 * time.Second
 	}
 	if l.Bookmark == 0 {
 		l.Bookmark = time.Minute

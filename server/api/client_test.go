@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -127,9 +128,10 @@ func TestDiscoveryClient(t *testing.T) {
 	if len(groups) != len(oldGroups) || len(resources) != len(oldResources) || len(groups) < 2 {
 		t.Errorf("new clients see %d groups and %d versions, old ones %d and %d", len(groups), len(resources), len(oldGroups), len(oldResources))
 	}
-	for i := range resources {
-		if len(resources[i].APIResources) != len(oldResources[i].APIResources) || len(resources[i].APIResources) == 0 {
-			t.Errorf("%s: new clients see %v, old ones %v", resources[i].GroupVersion, resources[i].APIResources, oldResources[i].APIResources)
+	for _, list := range resources {
+		i := slices.IndexFunc(oldResources, func(old *metav1.APIResourceList) bool { return old.GroupVersion == list.GroupVersion })
+		if i < 0 || len(list.APIResources) != len(oldResources[i].APIResources) || len(list.APIResources) == 0 {
+			t.Errorf("%s: new clients see %v, old ones %v", list.GroupVersion, list.APIResources, oldResources)
 		}
 	}
 	version, err := client.ServerVersion()

@@ -3,10 +3,12 @@ package api
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -18,9 +20,6 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// bodyTime is how long a client may take to send a body.
-const bodyTime = 30 * time.Second
-
 // body reads the request's body, which must not be larger or slower than allowed.
 func (a *API) body(r *request) ([]byte, error) {
 	req, limit := r.Request(), a.Limits.Body
@@ -31,7 +30,7 @@ func (a *API) body(r *request) ([]byte, error) {
 		return nil, nil
 	}
 	control := http.NewResponseController(r.Response().Writer)
-	slow := time.AfterFunc(bodyTime, func() { control.SetReadDeadline(time.Now()) })
+	slow := time.AfterFunc(a.Limits.Upload, func() { control.SetReadDeadline(time.Now()) })
 	defer slow.Stop()
 	var buf bytes.Buffer
 	if req.ContentLength > 0 {
@@ -40,6 +39,9 @@ func (a *API) body(r *request) ([]byte, error) {
 	n, err := buf.ReadFrom(io.LimitReader(req.Body, limit+1))
 	if n > limit {
 		return nil, tooLarge(limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, statusError(http.StatusRequestTimeout, metav1.StatusReasonTimeout, "the body of the request did not come in time")
 	}
 	if err != nil {
 		return nil, badRequest("the body of the request could not be read: %v", err)

@@ -152,8 +152,14 @@ const (
 // serve listens on 127.0.0.1 with TLS and HTTP/2, until the test ends.
 func (c *cluster) serve() *httptest.Server {
 	c.t.Helper()
+	return c.serveWith(func(*http.Server) {})
+}
+
+func (c *cluster) serveWith(change func(*http.Server)) *httptest.Server {
+	c.t.Helper()
 	s := httptest.NewUnstartedServer(nil)
-	s.Config = HTTPServer(c.api, nil)
+	s.Config = HTTPServer(c.api, slog.New(slog.DiscardHandler))
+	change(s.Config)
 	s.EnableHTTP2 = true
 	s.TLS = &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven}
 	s.StartTLS()
