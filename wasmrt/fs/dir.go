@@ -63,6 +63,7 @@ func (d *Dir) Sync() error {
 
 // StatPath describes the file at path.
 func (d *Dir) StatPath(path string, follow bool) (st Stat, _ error) {
+	follow = follow || endsWithSlash(path)
 	err := d.lookup(path, follow, func(to target) (err error) {
 		st, err = to.stat()
 		return to.mustSuit(st, follow, err)
@@ -76,7 +77,7 @@ func (to target) mustSuit(st Stat, follow bool, err error) error {
 	switch {
 	case err != nil || to.name == "":
 		return err
-	case st.Type == TypeSymlink && (follow || to.slash):
+	case st.Type == TypeSymlink && follow:
 		return Loop
 	case to.slash && st.Type != TypeDirectory:
 		return NotDir
@@ -86,6 +87,7 @@ func (to target) mustSuit(st Stat, follow bool, err error) error {
 
 // SetTimesPath sets the times of the file at path.
 func (d *Dir) SetTimesPath(path string, follow bool, times Times) error {
+	follow = follow || endsWithSlash(path)
 	return d.lookup(path, follow, func(to target) error {
 		st, err := to.stat()
 		if err := to.mustSuit(st, follow, err); err != nil {

@@ -281,3 +281,48 @@ func swap(stop chan struct{}, folder int, name, other string) {
 		}
 	}
 }
+
+// TestSwappedFilesKeepTheirTimes lets the host swap a file for a link that leads out while a guest sets times.
+func TestSwappedFilesKeepTheirTimes(t *testing.T) {
+	dir, mount := outside(t, "file", "spare/")
+	before := snapshot(t, dir, mount)
+	d := root(t, Config{Root: mount})
+	folder, err := unix.Open(mount, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(folder)
+	other := filepath.Join(mount, "spare/link")
+	if err := os.Symlink("../secret", other); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { swap(stop, folder, "file", other) })
+	for i := range 50000 {
+		_ = d.SetTimesPath("file", i%2 == 0, Times{Mtim: Time{Nanos: uint64(i), How: Set}})
+	}
+	close(stop)
+	wg.Wait()
+	if diff := cmp.Diff(before, snapshot(t, dir, mount)); diff != "" {
+		t.Errorf("the host changed: %s", diff)
+	}
+}
+
+func TestLinksAreDescribedThemselves(t *testing.T) {
+	d := root(t, Config{Root: host(t, "file", "link -> file", "out -> ../secret")})
+	for _, c := range []struct {
+		path   string
+		follow bool
+		want   FileType
+		err    error
+	}{
+		{"link", false, TypeSymlink, nil}, {"link", true, TypeRegular, nil}, {"out", false, TypeSymlink, nil}, {"out", true, 0, Perm},
+		{"link/", false, 0, NotDir},
+	} {
+		st, err := d.StatPath(c.path, c.follow)
+		if !errors.Is(err, c.err) || err == nil && st.Type != c.want {
+			t.Errorf("%s, follow %v: type %d, %v; want %d, %v", c.path, c.follow, st.Type, err, c.want, c.err)
+		}
+	}
+}

@@ -49,7 +49,8 @@ func (d *Dir) Open(path string, o OpenFlags) (f *File, dir *Dir, _ error) {
 	if o.Create && o.Directory {
 		return nil, nil, Inval
 	}
-	err := d.lookup(path, o.Follow && !(o.Create && o.Exclusive), func(to target) (err error) {
+	follow := (o.Follow || endsWithSlash(path)) && !(o.Create && o.Exclusive)
+	err := d.lookup(path, follow, func(to target) (err error) {
 		f, dir, err = to.open(d.t, o)
 		return err
 	})

@@ -146,6 +146,8 @@ func TestPathsAreResolvedInTheGuestsTree(t *testing.T) {
 		{"etc/single/", "", NotDir},
 		{"etc/single/x", "", NotDir},
 		{"rel", "", IsDir},
+		{"rel/", "", IsDir},
+		{"abs/", "", NotDir},
 		{"dir/nested/", "", IsDir},
 		{"etc", "", IsDir},
 		{"vol/nested", "", IsDir},

@@ -302,6 +302,9 @@ func splitLast(path string) (folders, last string) {
 	return path[:i], path[i+1:]
 }
 
+// endsWithSlash tells that a path means a folder, behind a link if need be.
+func endsWithSlash(path string) bool { return strings.HasSuffix(path, "/") }
+
 // goesBack tells whether a path has a ".." in it.
 func goesBack(path string) bool {
 	for name := range strings.SplitSeq(path, "/") {
