@@ -39,10 +39,14 @@ var buildGuests = sync.OnceValues(func() (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", &buildError{out: out, err: err}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "table.wasm"), tableBomb(), 0o644); err != nil {
-		return "", err
+	for name, wasm := range map[string][]byte{
+		"table.wasm": tableBomb(), "recurse.wasm": recursionBomb(), "compile.wasm": compileBomb(1500, 6000),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), wasm, 0o644); err != nil {
+			return "", err
+		}
 	}
-	return dir, os.WriteFile(filepath.Join(dir, "compile.wasm"), compileBomb(60, 3000), 0o644)
+	return dir, nil
 })
 
 type buildError struct {
@@ -76,7 +80,7 @@ func child(t testing.TB) string {
 	return path
 }
 
-// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), table.wasm, compile.wasm.
+// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), table.wasm, recurse.wasm, compile.wasm.
 func guests(t testing.TB) string {
 	t.Helper()
 	dir, err := buildGuests()
@@ -120,15 +124,19 @@ func tableBomb() []byte {
 	return startModule([]byte{1, 0x70, 0, 1}, body)
 }
 
+// recursionBomb calls itself.
+func recursionBomb() []byte { return startModule(nil, []byte{0, 0x10, 0, 0x0b}) }
+
 // compileBomb has many locals that all live across many joins, which makes a compiler slow out of all proportion.
 func compileBomb(locals, joins int) []byte {
-	body := binary.AppendUvarint([]byte{1}, uint64(locals))
-	body = append(body, 0x7f)
+	op := func(code byte, index int) []byte { return binary.AppendUvarint([]byte{code}, uint64(index)) }
+	const get, set = 0x20, 0x21
+	body := append(binary.AppendUvarint([]byte{1}, uint64(locals)), 0x7f)
 	for i := range joins {
-		a, b := byte(i%locals), byte((i*7+3)%locals)
-		body = append(body, 0x20, a, 0x04, 0x40, // if local a
-			0x20, b, 0x41, 1, 0x6a, 0x21, a, // a = b + 1
-			0x05, 0x20, a, 0x21, b, 0x0b) // else b = a
+		a, b := i%locals, (i*7+3)%locals
+		body = append(append(body, op(get, a)...), 0x04, 0x40) // if local a
+		body = append(append(append(body, op(get, b)...), 0x41, 1, 0x6a), op(set, a)...)
+		body = append(append(append(append(body, 0x05), op(get, a)...), op(set, b)...), 0x0b) // else b = a
 	}
 	return startModule(nil, append(body, 0x0b))
 }

@@ -136,16 +136,25 @@ func (p *pod) Stop(ctx context.Context, id string, grace time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-p.rt.closing:
+		return errClosed
 	case <-timer.C:
 	}
 	if err := a.kill(); err != nil {
 		return err
 	}
+	return a.await(ctx)
+}
+
+// await returns when the attempt has ended.
+func (a *attempt) await(ctx context.Context) error {
 	select {
 	case <-a.done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-a.pod.rt.closing:
+		return errClosed
 	}
 }
 
@@ -229,6 +238,11 @@ func (p *pod) drop(a *attempt) {
 
 // Remove implements sandbox.Sandbox.
 func (p *pod) Remove(ctx context.Context) error {
+	select {
+	case <-p.rt.closing:
+		return errClosed
+	default:
+	}
 	p.mu.Lock()
 	p.removed = true // nothing starts from now on
 	attempts := slices.Clone(p.attempts)
@@ -238,10 +252,8 @@ func (p *pod) Remove(ctx context.Context) error {
 		errs = append(errs, a.kill())
 	}
 	for _, a := range attempts {
-		select {
-		case <-a.done:
-		case <-ctx.Done():
-			return errors.Join(append(errs, ctx.Err())...)
+		if err := a.await(ctx); err != nil {
+			return errors.Join(append(errs, err)...)
 		}
 	}
 	errs = append(errs, p.rt.groups.Remove(p.group), os.RemoveAll(p.dir))

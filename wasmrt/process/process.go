@@ -24,6 +24,7 @@ package process
 import (
 	"io/fs"
 	"log/slog"
+	"time"
 
 	"edgepod/wasmrt/cgroup"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	// MemoryDefault limits containers that have no memory limit, in bytes; 0 takes half of the machine's memory, so that
 	// one guest cannot take the machine down.
 	MemoryDefault int64
+	// CompileCPU is the processor time that compiling a module may take, beside what is added for its size; 0: 10 s.
+	CompileCPU time.Duration
 	// MaxImageSize in bytes; 0 takes the image store's default.
 	MaxImageSize int64
 	// Log may be nil.

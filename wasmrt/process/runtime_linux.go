@@ -45,6 +45,8 @@ type Runtime struct {
 	mu     sync.Mutex
 	pods   map[string]*pod
 	closed bool
+	// closing is closed by Close.
+	closing chan struct{}
 }
 
 var _ sandbox.Runtime = (*Runtime)(nil)
@@ -65,7 +67,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("container runtime: %w", err)
 	}
-	r := &Runtime{cfg: cfg, log: cfg.Log, pods: map[string]*pod{}, groups: cgroup.Open(cfg.Cgroup)}
+	r := &Runtime{cfg: cfg, log: cfg.Log, pods: map[string]*pod{}, closing: make(chan struct{}), groups: cgroup.Open(cfg.Cgroup)}
 	prog, err := program(cfg.ChildPath, filepath.Join(cfg.Dir, binDir))
 	if err != nil {
 		return nil, fmt.Errorf("container runtime: %w", err)
@@ -84,6 +86,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 	}
 	r.code, err = compile.Open(compile.Config{
 		Dir: filepath.Join(cfg.Dir, codeDir), UID: worker.uid, GID: worker.gid, Work: r.compileWorker,
+		CPU: cfg.CompileCPU,
 	})
 	if err != nil {
 		return nil, err
@@ -293,7 +296,10 @@ func (r *Runtime) List(ctx context.Context) ([]sandbox.Sandbox, error) {
 // Close implements sandbox.Runtime: it stops watching. Containers run on.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
-	r.closed = true
+	if !r.closed {
+		r.closed = true
+		close(r.closing)
+	}
 	pods := slices.Collect(maps.Values(r.pods))
 	r.mu.Unlock()
 	for _, p := range pods {

@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -37,7 +38,7 @@ func open(t testing.TB, dir string, change ...func(*process.Config)) sandbox.Run
 	return r
 }
 
-// create makes a sandbox that is removed with the test.
+// create makes a sandbox that is removed with the test, unless r is closed before.
 func create(t testing.TB, r sandbox.Runtime, id string) sandbox.Sandbox {
 	t.Helper()
 	s, err := r.Create(t.Context(), sandbox.Spec{ID: id, Namespace: "default", Name: id, Hostname: id})
@@ -45,7 +46,7 @@ func create(t testing.TB, r sandbox.Runtime, id string) sandbox.Sandbox {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Remove(context.Background()); err != nil {
+		if err := s.Remove(context.Background()); err != nil && !strings.Contains(err.Error(), "closed") {
 			t.Error(err)
 		}
 	})
@@ -184,5 +185,37 @@ func TestRunsWithoutTheEmbeddedProgram(t *testing.T) {
 	start(t, s, spec(t, r, "c-0", "guest.wasm", "exit", "7"))
 	if exit := await(t, s, "c-0"); exit.Code != 7 {
 		t.Errorf("exit: %+v, want code 7", exit)
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// openFiles counts this process's descriptors.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// rewrite changes a JSON file.
+func rewrite(t *testing.T, path string, change func(map[string]any)) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(data, &m); err != nil {
+		t.Fatal(err)
+	}
+	change(m)
+	if data, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -7,12 +7,7 @@
 #include <unistd.h>
 
 static volatile int sink;
-
-__attribute__((noinline)) static int recurse(int n) {
-	volatile char frame[64];
-	frame[n & 63] = (char)n;
-	return recurse(n + 1) + frame[0] + sink;
-}
+static char *volatile kept;
 
 static int copy(const char *from, const char *to) {
 	char buf[4096];
@@ -72,10 +67,9 @@ int main(int argc, char **argv) {
 				return 3;
 			}
 			memset(p, 1, 1 << 20);
+			kept = p;
 		}
 	}
-	if (!strcmp(what, "recurse"))
-		return recurse(0);
 	if (!strcmp(what, "trap"))
 		__builtin_trap();
 	if (!strcmp(what, "flood")) {
@@ -89,6 +83,11 @@ int main(int argc, char **argv) {
 		return copy(a, NULL);
 	if (!strcmp(what, "link"))
 		return symlink(a, b) ? (perror("symlink"), 1) : copy(b, NULL);
+	if (!strcmp(what, "wait")) {
+		while (access(a, F_OK))
+			usleep(1000);
+		return atoi(b);
+	}
 	if (!strcmp(what, "env")) {
 		puts(getenv(a) ? getenv(a) : "(none)");
 		return 0;
