@@ -19,6 +19,9 @@ type Config struct {
 	Store store.Store
 	// Log is told of what the registry does unasked; nil discards.
 	Log *slog.Logger
+	// GarbageCollection says that something looks after dependents and takes away the finalizers foregroundDeletion and
+	// orphan. Without it they are not set, whatever a deletion asks for: nobody would ever take them away.
+	GarbageCollection bool
 	// Now is the clock of timestamps; nil is time.Now.
 	Now func() time.Time
 }
@@ -41,6 +44,7 @@ type Registry struct {
 	store     store.Store
 	log       *slog.Logger
 	clock     func() time.Time
+	collected bool
 	resources []*Resource
 	byName    map[string]*Resource
 	pods      *Resource
@@ -52,7 +56,7 @@ func New(c Config) (*Registry, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	r := &Registry{store: c.Store, log: c.Log, clock: c.Now, resources: resources(), byName: map[string]*Resource{}}
+	r := &Registry{store: c.Store, log: c.Log, clock: c.Now, collected: c.GarbageCollection, resources: resources(), byName: map[string]*Resource{}}
 	for _, res := range r.resources {
 		r.byName[res.GroupResource().String()] = res
 	}

@@ -127,8 +127,34 @@ func (r *Registry) create(ctx context.Context, res *Resource, req CreateRequest)
 	if err != nil {
 		return Result{}, statusOf(err, res, name)
 	}
+	if err := r.confirmNamespace(ctx, res, entry); err != nil {
+		return Result{}, err
+	}
 	o, err := objectOf(res, entry)
 	return Result{Object: o, Warnings: warnings, Created: true}, statusOf(err, res, name)
+}
+
+// confirmNamespace takes a new object back if its namespace has begun to end since it was looked at. Otherwise who empties
+// the namespace might have looked just before, and the object would be left in a namespace that is no more.
+func (r *Registry) confirmNamespace(ctx context.Context, res *Resource, entry *store.Entry) error {
+	if !res.Namespaced {
+		return nil
+	}
+	refused := r.checkNamespace(ctx, res, entry.Key.Namespace, entry.Key.Name)
+	if refused == nil {
+		return nil
+	}
+	o, err := objectOf(res, entry)
+	if err != nil {
+		return statusOf(err, res, entry.Key.Name)
+	}
+	_, err = r.store.Commit(context.WithoutCancel(ctx), store.Op{
+		Verb: store.Delete, Key: entry.Key, Encode: encoder(res, o.decoded.DeepCopyObject(), o.value),
+	})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return statusOf(err, res, entry.Key.Name)
+	}
+	return refused
 }
 
 // prepareNew completes and validates a new object.

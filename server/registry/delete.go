@@ -43,7 +43,7 @@ func (r *Registry) deleteLive(ctx context.Context, live *Object, options *metav1
 		return Result{}, err
 	}
 	obj := live.decoded.DeepCopyObject()
-	switch planDeletion(res, obj, options, r.now()) {
+	switch planDeletion(res, obj, options, r.now(), r.collected && !res.ownsNothing) {
 	case deletionPending:
 		return Result{Object: live}, nil
 	case deletionMarked:
@@ -94,19 +94,21 @@ const (
 	deletionNow
 )
 
-// planDeletion decides, and changes the object to what it becomes.
+// planDeletion decides, and changes the object to what it becomes. Collected tells that garbage collection will look at it.
 //
 //	            first request                 later requests
 //	namespace   marked, Terminating           pending while spec.finalizers hold it, then as others
 //	grace > 0   marked, now + grace           marked if the grace gets shorter, else pending
 //	finalizers  marked                        marked (grace 0)
 //	else        now                           now
-func planDeletion(res *Resource, obj runtime.Object, options *metav1.DeleteOptions, now metav1.Time) deletion {
+func planDeletion(res *Resource, obj runtime.Object, options *metav1.DeleteOptions, now metav1.Time, collected bool) deletion {
 	meta := obj.(metav1.Object)
 	if res.terminate != nil {
 		if meta.GetDeletionTimestamp() == nil {
 			meta.SetDeletionTimestamp(&now)
-			setOrphaning(res, meta, options)
+			if collected {
+				setOrphaning(meta, options)
+			}
 			res.terminate(obj)
 			return deletionMarked
 		}
@@ -118,7 +120,9 @@ func planDeletion(res *Resource, obj runtime.Object, options *metav1.DeleteOptio
 	if pending {
 		return deletionPending
 	}
-	setOrphaning(res, meta, options)
+	if collected {
+		setOrphaning(meta, options)
+	}
 	held := len(meta.GetFinalizers()) > 0
 	switch {
 	case graceful && (held || grace > 0):
@@ -183,10 +187,7 @@ func setDeletion(meta metav1.Object, at metav1.Time, grace int64) {
 
 // setOrphaning sets the finalizers by which garbage collection learns what becomes of dependents: those that the options ask
 // for, or else those that the object has.
-func setOrphaning(res *Resource, meta metav1.Object, options *metav1.DeleteOptions) {
-	if res.ownsNothing {
-		return
-	}
+func setOrphaning(meta metav1.Object, options *metav1.DeleteOptions) {
 	had := meta.GetFinalizers()
 	orphan := slices.Contains(had, metav1.FinalizerOrphanDependents)
 	foreground := !orphan && slices.Contains(had, metav1.FinalizerDeleteDependents)

@@ -198,6 +198,7 @@ func TestPropagationPolicyBecomesFinalizers(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t)
+			f.collected = true
 			cm := newConfigMap("c")
 			cm.Finalizers = test.finalizers
 			f.create("configmaps", cm)
@@ -211,9 +212,14 @@ func TestPropagationPolicyBecomesFinalizers(t *testing.T) {
 		})
 	}
 	f := newFixture(t)
+	options := policy(metav1.DeletePropagationForeground)
+	f.create("configmaps", newConfigMap("c"))
+	if !f.delete("configmaps", "default", "c", &options).Gone {
+		t.Error("an object waits for a garbage collection that there isn't")
+	}
+	f.collected = true
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
 	f.create("events", event)
-	options := policy(metav1.DeletePropagationForeground)
 	if !f.delete("events", "default", "e", &options).Gone {
 		t.Error("an event, which owns nothing, waits for garbage collection")
 	}

@@ -34,10 +34,12 @@ func namespaces() *Resource {
 				"status":   onUpdate(updateNamespaceStatus),
 				"finalize": onUpdate(finalizeNamespace),
 			},
-			field:     onField(namespaceField),
-			terminate: onObject(terminateNamespace),
-			held:      onObject(func(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 }),
-			immortal:  immortalNamespaces,
+			field: onField(namespaceField),
+			terminate: func(obj runtime.Object) {
+				obj.(*corev1.Namespace).Status.Phase = corev1.NamespaceTerminating
+			},
+			held:     onObject(func(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 }),
+			immortal: immortalNamespaces,
 		},
 	}
 }
@@ -69,12 +71,6 @@ func finalizeNamespace(ns, old *corev1.Namespace) verdict {
 	ns.Status = old.Status
 	labelNamespace(ns)
 	return verdict{errs: upstream.NamespaceFinalize(ns, old)}
-}
-
-// terminateNamespace starts the end of a namespace: what is in it goes first.
-func terminateNamespace(ns *corev1.Namespace) bool {
-	ns.Status.Phase = corev1.NamespaceTerminating
-	return true
 }
 
 // labelNamespace sets the label by which selectors find a namespace by name.

@@ -25,8 +25,8 @@ type rules struct {
 	// grace returns how long the object's deletion takes when asked for so many seconds (nil: not said); nil is no grace
 	// at all: objects of the kind go at once.
 	grace func(obj runtime.Object, asked *int64) int64
-	// terminate replaces deletion while it returns true: it changes the object to one that others will empty.
-	terminate func(obj runtime.Object) bool
+	// terminate, for kinds that others must empty first, is what the first request for deletion does to the object.
+	terminate func(obj runtime.Object)
 	// held tells that something besides metadata.finalizers keeps the object from going.
 	held func(obj runtime.Object) bool
 

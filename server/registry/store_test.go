@@ -109,6 +109,40 @@ func (c *crowded) Commit(ctx context.Context, op store.Op) (*store.Entry, error)
 	return nil, store.ErrExists
 }
 
+// interrupted is a store in which something happens just before an object is created.
+type interrupted struct {
+	store.Store
+	before func()
+}
+
+func (i *interrupted) Commit(ctx context.Context, op store.Op) (*store.Entry, error) {
+	if before := i.before; op.Verb == store.Create && before != nil {
+		i.before = nil
+		before()
+	}
+	return i.Store.Commit(ctx, op)
+}
+
+func TestNothingIsLeftInANamespaceThatEndsMeanwhile(t *testing.T) {
+	for _, finalized := range []bool{false, true} {
+		f := newFixture(t)
+		f.create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
+		f.Registry.store = &interrupted{Store: f.store, before: func() {
+			f.delete("namespaces", "", "team", &metav1.DeleteOptions{})
+			if finalized {
+				f.update("namespaces", "finalize", "", "team", func(obj runtime.Object) { obj.(*corev1.Namespace).Spec.Finalizers = nil })
+			}
+		}}
+		_, err := f.Create(context.Background(), f.res("configmaps"), CreateRequest{Namespace: "team", Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}})
+		if finalized {
+			wantStatus(t, err, 404, metav1.StatusReasonNotFound, `namespaces "team" not found`)
+		} else {
+			wantStatus(t, err, 403, metav1.StatusReasonForbidden, `configmaps "c" is forbidden: unable to create new content in namespace team`)
+		}
+		f.gone("configmaps", "team", "c")
+	}
+}
+
 func TestGeneratingANameIsGivenUpAfterEightTries(t *testing.T) {
 	f := newFixture(t)
 	full := &crowded{Store: f.store}
