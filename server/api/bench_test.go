@@ -123,10 +123,20 @@ func BenchmarkPatch(b *testing.B) {
 func BenchmarkTLS(b *testing.B) {
 	c := benchCluster(b)
 	c.must(201, call{method: "POST", path: podsPath, body: fullPod("x")})
+	for i := range 64 {
+		c.must(201, call{method: "POST", path: podsPath, body: fullPod(fmt.Sprint("patched-", i))})
+	}
 	s := c.serve()
 	var n atomic.Int64
 	for name, make := range map[string]func() call{
-		"Get":    func() call { return call{path: podsPath + "/x"} },
+		"Get": func() call { return call{path: podsPath + "/x"} },
+		"Patch": func() call {
+			i := n.Add(1)
+			return call{
+				method: "PATCH", path: podsPath + fmt.Sprint("/patched-", i%64), body: fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, i),
+				header: map[string]string{"Content-Type": "application/merge-patch+json"},
+			}
+		},
 		"Create": func() call { return call{method: "POST", path: podsPath, body: fullPod(fmt.Sprint("tls-", n.Add(1)))} },
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -52,6 +52,9 @@ func (a *API) patch(r *request) error {
 	if err := p.read(kind, body); err != nil {
 		return err
 	}
+	if p.stored, err = a.Registry.Get(r.Request().Context(), r.resource, r.namespace, r.name); err != nil {
+		return err
+	}
 	return a.modify(r, options, p.apply, func() int {
 		r.warn(p.warnings...)
 		return http.StatusOK
@@ -78,6 +81,8 @@ type patcher struct {
 	strategic  map[string]any  // a strategic merge patch
 	unknown    []error         // what strict reading of the patch itself found
 
+	// stored is the object as it was before, nil if that isn't known.
+	stored   *registry.Object
 	warnings []string
 }
 
@@ -167,7 +172,7 @@ func (p *patcher) patched(live runtime.Object) (runtime.Object, error) {
 	if p.strategic != nil {
 		return p.applyStrategic(live)
 	}
-	before, err := json.Marshal(live)
+	before, err := p.encoded(live)
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +191,14 @@ func (p *patcher) patched(live runtime.Object) (runtime.Object, error) {
 	}
 	unknown, err := kjson.UnmarshalStrict(after, patched)
 	return patched, p.outcome(string(after), unknown, err)
+}
+
+// encoded returns the live object as JSON: the stored bytes, where it is still the one that was stored before.
+func (p *patcher) encoded(live runtime.Object) ([]byte, error) {
+	if p.stored != nil && p.stored.Meta().GetResourceVersion() == live.(metav1.Object).GetResourceVersion() {
+		return p.stored.JSON(), nil
+	}
+	return json.Marshal(live)
 }
 
 // operate applies a JSON patch. Operations that copy can double a document each: they are applied one by one, and the

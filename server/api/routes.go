@@ -28,6 +28,7 @@ func (a *API) routes() {
 		"/livez/:check": a.health, "/readyz/:check": a.health, "/healthz/:check": a.health,
 		"/api": a.discoverLegacy, "/apis": a.discoverGroups, "/apis/:group": a.discoverGroup,
 		"/api/:version": a.discoverVersion, "/apis/:group/:version": a.discoverVersion,
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions": a.noCustomResources,
 		"/openapi/v2": a.openAPIv2, "/openapi/v3": a.openAPIIndex, "/openapi/v3/*": a.openAPIDocument,
 	} {
 		a.echo.Any(path, a.plain(h))

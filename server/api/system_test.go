@@ -62,6 +62,9 @@ func TestDiscoveryDocumentsAreTagged(t *testing.T) {
 	if group := c.must(200, call{path: "/apis/coordination.k8s.io/"}); group["kind"] != "APIGroup" || group["name"] != "coordination.k8s.io" {
 		t.Errorf("got %v", group)
 	}
+	if list := c.must(200, call{path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"}); list["kind"] != "CustomResourceDefinitionList" {
+		t.Errorf("got %v", list)
+	}
 	list := c.must(200, call{path: "/api/v1"})
 	text, err := json.Marshal(list["resources"])
 	if err != nil {
