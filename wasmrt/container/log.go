@@ -26,7 +26,8 @@ const (
 // Log writes a container's output in the CRI format and rotates its files by size. It never waits for a reader. What
 // cannot be written, such as on a full disk, is dropped: the guest goes on.
 //
-// Every piece is written as it comes: one that does not end its line is a partial record, tag P.
+// A line that has not ended is kept for a moment, since many guests write a line and its end apart; then it is written as
+// a partial record, tag P, so that a prompt is seen and little is lost when the process is killed.
 type Log struct {
 	dir      *os.Root
 	name     string
@@ -38,7 +39,14 @@ type Log struct {
 	size int64
 	buf  []byte
 	tail []byte
+	// open is the line that has not ended, of the stream openOf; timer is set while there is one.
+	open   []byte
+	openOf string
+	timer  *time.Timer
 }
+
+// partialAfter is how long a line that has not ended is kept.
+const partialAfter = 50 * time.Millisecond
 
 // OpenLog opens the log named name in dir, which the Log closes. An existing file is continued.
 func OpenLog(dir *os.Root, name string, spec sandbox.Log) (*Log, error) {
@@ -49,10 +57,10 @@ func OpenLog(dir *os.Root, name string, spec sandbox.Log) (*Log, error) {
 	if l.maxFiles <= 0 {
 		l.maxFiles = defaultLogFiles
 	}
-	return l, l.open()
+	return l, l.openFile()
 }
 
-func (l *Log) open() error {
+func (l *Log) openFile() error {
 	f, err := l.dir.OpenFile(l.name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
 		return err
@@ -85,27 +93,61 @@ func (l *Log) write(stream string, p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keepTail(p)
-	now := time.Now().UTC().AppendFormat(nil, time.RFC3339Nano)
+	if stream != l.openOf {
+		l.writeOpen()
+	}
+	if len(l.open) > 0 {
+		l.open = append(l.open, p...)
+		p, l.open = l.open, nil
+	}
 	for len(p) > 0 {
 		piece, rest, tag := cutLine(p)
+		if tag == 'P' && len(rest) == 0 && len(piece) < maxLine {
+			l.open, l.openOf = append(l.open, piece...), stream
+			l.armTimer()
+			break
+		}
+		l.record(stream, piece, tag)
 		p = rest
-		if l.size+int64(len(l.buf))+int64(len(now)+len(stream)+len(piece)+5) > l.maxBytes {
-			l.flush()
-			if l.size > 0 {
-				l.rotate()
-			}
-		}
-		l.buf = append(l.buf, now...)
-		l.buf = append(l.buf, ' ')
-		l.buf = append(l.buf, stream...)
-		l.buf = append(l.buf, ' ', tag, ' ')
-		l.buf = append(l.buf, piece...)
-		l.buf = append(l.buf, '\n')
-		if len(l.buf) > 4*maxLine {
-			l.flush()
-		}
 	}
 	l.flush()
+}
+
+// armTimer has the open line written soon, if it is not by then.
+func (l *Log) armTimer() {
+	if l.timer != nil {
+		l.timer.Reset(partialAfter)
+		return
+	}
+	l.timer = time.AfterFunc(partialAfter, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.writeOpen()
+		l.flush()
+	})
+}
+
+// writeOpen makes a partial record of the open line.
+func (l *Log) writeOpen() {
+	if len(l.open) > 0 {
+		l.record(l.openOf, l.open, 'P')
+		l.open = l.open[:0]
+	}
+}
+
+// record adds a record to the buffer, in a new file where it does not fit the present one.
+func (l *Log) record(stream string, piece []byte, tag byte) {
+	head := append(time.Now().UTC().AppendFormat(nil, time.RFC3339Nano), " "+stream+" "+string(tag)+" "...)
+	if l.size+int64(len(l.buf)+len(head)+len(piece)+1) > l.maxBytes {
+		l.flush()
+		if l.size > 0 {
+			l.rotate()
+		}
+	}
+	l.buf = append(append(append(l.buf, head...), piece...), '\n')
+	if len(l.buf) > 4*maxLine {
+		l.flush()
+	}
 }
 
 // cutLine takes the first record off p: a line without its end, or a piece of one.
@@ -142,7 +184,7 @@ func (l *Log) rotate() {
 	for i := last; i > 0 && (err == nil || errors.Is(err, fs.ErrNotExist)); i-- {
 		err = l.dir.Rename(numbered(i-1), numbered(i))
 	}
-	if e := l.open(); e != nil {
+	if e := l.openFile(); e != nil {
 		return // output is dropped until the next rotation can open a file
 	}
 	if l.size >= l.maxBytes && l.file.Truncate(0) == nil {
@@ -173,6 +215,11 @@ func (l *Log) Tail() string {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.writeOpen()
+	l.flush()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 	var err error
 	if l.file != nil {
 		err = l.file.Close()

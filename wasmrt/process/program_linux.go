@@ -16,6 +16,8 @@ import (
 	"edgepod/wasmrt/atomicfile"
 )
 
+//go:generate sh child/build.sh
+
 //go:embed embed
 var embedded embed.FS
 
