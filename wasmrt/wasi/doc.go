@@ -12,9 +12,11 @@
 //	_, err = mod.ExportedFunction("_start").Call(ctx)
 //	code, stopped, err := wasi.ExitCode(err) // nil and *ExitError give a code; anything else is a trap and stays an error
 //
-// Stop may be called from any goroutine: a guest that has not asked to see stop requests ends with an *ExitError of code
+// Stop may be called from any goroutine. A guest that has not asked to see stop requests ends with an *ExitError of code
 // 143 at its next host call, or at once if it is blocked in one. A guest that computes without host calls is not reached:
-// kill its process.
+// kill its process. With Config.StopDescriptor a guest can see requests, and is left alone then:
+//
+//	fd = atoi(getenv("EDGEPOD_STOP_FD")); poll for reading, or read: it is at its end when the container is to stop
 //
 // A guest's memory and its Host belong to one guest: its host functions run on the goroutine that called the guest, and
 // Stop alone may run beside them.

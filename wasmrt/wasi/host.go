@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +31,9 @@ type Config struct {
 	// Preopens are the folders of FS that the guest starts with, as descriptors from 3 on; nil is "/" alone, which is
 	// enough for C, Rust and Go, or none where FS is empty.
 	Preopens []Preopen
+	// StopDescriptor gives the guest a descriptor, after the preopens, on which it can wait for stop requests: it has
+	// nothing to read until then, and is at its end (with hang-up) from then on. StopVariable tells its number.
+	StopDescriptor bool
 	// MaxFiles bounds the guest's descriptors; 0 is 1024.
 	MaxFiles int
 }
@@ -65,16 +67,14 @@ type Host struct {
 	cfg   Config
 	clock clock
 	fds   table
-	// stopping is set by Stop; stopFD is an eventfd that is readable from then on.
-	stopping atomic.Bool
-	stopFD   int
+	stop  stopping
 	// bufs is where the buffers of a call are listed, kept for the next.
 	bufs [][]byte
 }
 
 // New makes a Host. It starts nothing; Close releases it, and releases FS also where New returns an error.
 func New(cfg Config) (*Host, error) {
-	h := &Host{cfg: cfg, stopFD: -1}
+	h := &Host{cfg: cfg, stop: stopping{fd: -1}}
 	if err := h.open(); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -93,17 +93,27 @@ func (h *Host) open() error {
 	if h.clock, err = newClock(); err != nil {
 		return fmt.Errorf("read clock: %w", err)
 	}
-	if h.stopFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return fmt.Errorf("make stop event: %w", err)
+	if h.stop.fd, err = newEvent(); err != nil {
+		return err
 	}
 	if err := h.openStdio(); err != nil {
 		return err
 	}
-	if h.cfg.FS == nil {
-		return nil
+	if err := h.openPreopens(); err != nil {
+		return err
 	}
+	if h.cfg.StopDescriptor {
+		return h.addNotice()
+	}
+	return nil
+}
+
+func (h *Host) openPreopens() error {
 	preopens := h.cfg.Preopens
-	if preopens == nil && !h.cfg.FS.Empty() {
+	switch {
+	case h.cfg.FS == nil:
+		return nil
+	case preopens == nil && !h.cfg.FS.Empty():
 		preopens = []Preopen{{Name: "/", Path: "/"}}
 	}
 	for _, p := range preopens {
@@ -164,30 +174,16 @@ func (h *Host) add(d *descriptor) (uint32, error) {
 	return uint32(fd), nil
 }
 
-// Stop asks the guest to stop: it ends with an *ExitError of code CodeStopped at its next host call, or at once when it is
-// blocked in one. It may be called from any goroutine, more than once, until Close.
-func (h *Host) Stop() {
-	if h.stopping.Swap(true) {
-		return
-	}
-	one := [8]byte{1}
-	// An eventfd of our own with a counter of zero takes the write.
-	_, _ = unix.Write(h.stopFD, one[:])
-}
-
-// checkStopped ends the guest if it was asked to stop.
-func (h *Host) checkStopped() {
-	if h.stopping.Load() {
-		panic(&ExitError{Code: CodeStopped, Stopped: true})
-	}
-}
-
 // Close closes the guest's descriptors and its file tree. The guest must have ended.
 func (h *Host) Close() error {
 	err := h.fds.closeAll()
-	if h.stopFD >= 0 {
-		err = errors.Join(err, unix.Close(h.stopFD))
-		h.stopFD = -1
+	if h.stop.fd >= 0 {
+		err = errors.Join(err, unix.Close(h.stop.fd))
+		h.stop.fd = -1
+	}
+	if n := h.stop.notice; n != nil {
+		err = errors.Join(err, unix.Close(n.fd))
+		h.stop.notice = nil
 	}
 	if h.cfg.FS != nil {
 		err = errors.Join(err, h.cfg.FS.Close())

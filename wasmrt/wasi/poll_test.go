@@ -203,7 +203,7 @@ func TestStopWakesWhatWaits(t *testing.T) {
 			}
 			g := newGuest(t, Config{Stdin: in, Stdout: out}, dir)
 			var wg sync.WaitGroup
-			wg.Go(g.h.Stop)
+			wg.Go(func() { g.h.Stop() })
 			exit := ends(t, func() { wait(g) })
 			wg.Wait()
 			if exit == nil || exit.Code != CodeStopped || !exit.Stopped {
@@ -211,6 +211,56 @@ func TestStopWakesWhatWaits(t *testing.T) {
 			}
 			g.h.Stop()
 		})
+	}
+}
+
+func TestGuestsThatSeeStopRequests(t *testing.T) {
+	in, _ := pipe(t)
+	g := newGuest(t, Config{Stdin: in, Env: []string{"A=1"}, StopDescriptor: true}, folder(t))
+	if got := g.h.cfg.Env; !cmp.Equal(got, []string{"A=1", StopVariable + "=4"}) {
+		t.Fatalf("environment is %q", got)
+	}
+	g.ok("fd_fdstat_set_flags", 4, uint64(flagNonblock))
+	if _, errno := g.read(4, 1); errno != fs.Again {
+		t.Errorf("got errno %d, want %d", errno, fs.Again)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if !g.h.Stop() {
+			t.Error("the request was not seen")
+		}
+	})
+	got := g.poll(sub{typ: eventRead, fd: 0}, sub{typ: eventRead, fd: 4}, sub{clock: clockMonotonic, timeout: never})
+	wg.Wait()
+	if diff := cmp.Diff([]event{{Userdata: 1, Type: eventRead, Hangup: true}}, got); diff != "" {
+		t.Error(diff)
+	}
+	if text, errno := g.read(4, 1); text != "" || errno != 0 {
+		t.Errorf("read %q, %d", text, errno)
+	}
+	g.ok("sched_yield")
+	g.h.Terminate()
+	if exit := ends(t, func() { g.call("sched_yield") }); exit == nil || !exit.Stopped {
+		t.Errorf("got %+v", exit)
+	}
+}
+
+func TestGuestsThatDoNotWatchAreEnded(t *testing.T) {
+	for name, before := range map[string]func(g *guest){
+		"never looked": func(*guest) {},
+		"closed it": func(g *guest) {
+			g.poll(sub{typ: eventRead, fd: 3}, sub{clock: clockMonotonic})
+			g.ok("fd_close", 3)
+		},
+	} {
+		g := newGuest(t, Config{StopDescriptor: true}, "")
+		before(g)
+		if g.h.Stop() {
+			t.Errorf("%s: the request was seen", name)
+		}
+		if exit := ends(t, func() { g.call("sched_yield") }); exit == nil || exit.Code != CodeStopped {
+			t.Errorf("%s: got %+v", name, exit)
+		}
 	}
 }
 

@@ -115,7 +115,10 @@ func (s *subscription) describe(events int16) {
 	if p, ok := s.object.(pollable); ok {
 		s.nbytes = p.pending()
 	}
-	if in, ok := s.object.(*stream); ok && in.file == nil {
+	switch o := s.object.(type) {
+	case *stream:
+		s.hangup = s.hangup || o.file == nil
+	case *notice:
 		s.hangup = true
 	}
 }

@@ -21,7 +21,7 @@ const dayCheck = 10 * time.Second
 // wait blocks until one of fds is ready or the deadline has passed, and ends the guest at a stop request. It leaves the
 // kernel's answer in fds. The first of fds is overwritten with the stop event.
 func (h *Host) wait(fds []unix.PollFd, until deadline) (ready int) {
-	fds[0] = unix.PollFd{Fd: int32(h.stopFD), Events: unix.POLLIN}
+	fds[0] = unix.PollFd{Fd: int32(h.stop.fd), Events: unix.POLLIN}
 	for {
 		timeout, passed := h.timeout(until)
 		n, err := unix.Ppoll(fds, timeout, nil)

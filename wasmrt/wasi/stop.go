@@ -1,0 +1,119 @@
+//go:build linux
+
+package wasi
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"edgepod/wasmrt/fs"
+)
+
+// StopVariable is the environment variable that holds the number of the guest's stop descriptor.
+const StopVariable = "EDGEPOD_STOP_FD"
+
+// stopping is how a guest is told to stop, or ended:
+//
+//	Stop ── the guest has waited for its stop descriptor ──► the descriptor is at its end; the guest goes on as it likes
+//	  └──── it has not ──► Terminate ──► the guest ends at its next host call, or at once in one that waits
+type stopping struct {
+	// ending is set by Terminate; fd is an eventfd that is readable from then on.
+	ending atomic.Bool
+	fd     int
+	// notice is the guest's stop descriptor, or nil.
+	notice *notice
+}
+
+// newEvent makes an eventfd.
+func newEvent() (int, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return -1, fmt.Errorf("make stop event: %w", err)
+	}
+	return fd, nil
+}
+
+// raise makes an eventfd readable for good: nobody reads it.
+func raise(fd int) {
+	one := [8]byte{1}
+	// A counter as low as this one takes the write.
+	_, _ = unix.Write(fd, one[:])
+}
+
+// Stop asks the guest to stop. A guest that has waited for its stop descriptor sees the request and goes on; Stop returns
+// true then. Any other guest is ended as by Terminate. It may be called from any goroutine, more than once, until Close.
+func (h *Host) Stop() (seen bool) {
+	if n := h.stop.notice; n != nil && n.watched.Load() {
+		raise(n.fd)
+		return true
+	}
+	h.Terminate()
+	return false
+}
+
+// Terminate ends the guest with an *ExitError of code CodeStopped at its next host call, or at once when it is blocked in
+// one. It may be called from any goroutine, more than once, until Close.
+func (h *Host) Terminate() {
+	if !h.stop.ending.Swap(true) {
+		raise(h.stop.fd)
+	}
+}
+
+// checkStopped ends the guest if it is to be ended.
+func (h *Host) checkStopped() {
+	if h.stop.ending.Load() {
+		panic(&ExitError{Code: CodeStopped, Stopped: true})
+	}
+}
+
+// addNotice gives the guest its stop descriptor.
+func (h *Host) addNotice() error {
+	fd, err := newEvent()
+	if err != nil {
+		return err
+	}
+	h.stop.notice = &notice{fd: fd}
+	n, err := h.add(&descriptor{object: h.stop.notice, base: inputRights})
+	if err != nil {
+		return err
+	}
+	env := h.cfg.Env
+	h.cfg.Env = append(env[:len(env):len(env)], StopVariable+"="+strconv.Itoa(int(n)))
+	return nil
+}
+
+// notice is a descriptor that has nothing to read until the guest is asked to stop, and is at its end from then on.
+type notice struct {
+	fd int
+	// watched tells that the guest has read it or waited for it.
+	watched atomic.Bool
+}
+
+func (n *notice) fileType() fs.FileType  { return fs.TypeUnknown }
+func (n *notice) stat() (fs.Stat, error) { return fs.Stat{Nlink: 1}, nil }
+
+// close makes the guest one that does not see requests. The event stays until the Host is closed, as a request may
+// be on its way.
+func (n *notice) close() error {
+	n.watched.Store(false)
+	return nil
+}
+
+func (n *notice) read(h *Host, _ [][]byte, nonblock bool) (int, error) {
+	n.watched.Store(true)
+	if nonblock && !pollNow(n.fd, unix.POLLIN) {
+		return 0, fs.Again
+	}
+	h.waitFD(n.fd, unix.POLLIN)
+	return 0, nil
+}
+
+func (n *notice) pollFD() int {
+	n.watched.Store(true)
+	return n.fd
+}
+
+func (n *notice) pending() uint64 { return 0 }
