@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 
 	"edgepod/server/agent/lifecycle"
 	"edgepod/wasmrt/sandbox"
@@ -70,7 +71,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer cancel()
 
 	// The recorder has a queue and goroutines of its own, which Shutdown ends.
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster := record.NewBroadcaster(record.WithContext(klog.NewContext(ctx, clientLogger(ctx, a.Log))))
 	defer broadcaster.Shutdown()
 	a.events = broadcaster.NewRecorder(a.client.scheme, corev1.EventSource{Component: eventSource, Host: a.NodeName})
 	broadcaster.StartRecordingToSink(eventSink{ctx: func() context.Context { return ctx }, client: a.client})

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,8 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-
-	"log/slog"
 )
 
 // requestTimeout bounds each request that is no watch.
@@ -109,10 +108,41 @@ func (c *client) reflect(ctx context.Context, log *slog.Logger, resource, namesp
 			return request(o).Watch(ctx)
 		},
 	}
-	logger := logr.FromSlogHandler(log.Handler())
+	logger := clientLogger(ctx, log)
 	r := cache.NewReflectorWithOptions(lw, kind, store, cache.ReflectorOptions{
 		Name: "agent/" + resource, Logger: &logger,
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Cap: 5 * time.Second, Steps: 6, Factor: 2, Jitter: 0.2},
 	})
 	r.RunWithContext(klog.NewContext(ctx, logger))
+}
+
+// clientLogger is where client-go logs. What it says once ctx has ended is that it could not go on.
+func clientLogger(ctx context.Context, log *slog.Logger) logr.Logger {
+	return logr.FromSlogHandler(untilDone{log.Handler(), ctx.Done()})
+}
+
+// untilDone drops what is logged after done.
+type untilDone struct {
+	slog.Handler
+	done <-chan struct{}
+}
+
+// Enabled implements slog.Handler.
+func (h untilDone) Enabled(ctx context.Context, level slog.Level) bool {
+	select {
+	case <-h.done:
+		return false
+	default:
+		return h.Handler.Enabled(ctx, level)
+	}
+}
+
+// WithAttrs implements slog.Handler.
+func (h untilDone) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return untilDone{h.Handler.WithAttrs(attrs), h.done}
+}
+
+// WithGroup implements slog.Handler.
+func (h untilDone) WithGroup(name string) slog.Handler {
+	return untilDone{h.Handler.WithGroup(name), h.done}
 }

@@ -112,6 +112,62 @@ func (c *cluster) startAgentOver(way *rest.Config) (*agent.Agent, func()) {
 	return a, stop
 }
 
+// startReady runs an agent and returns once its node is Ready.
+func (c *cluster) startReady() (*agent.Agent, func()) {
+	c.t.Helper()
+	a, stop := c.startAgent()
+	c.poll("the node to be Ready", func() bool { return nodeReady(c.getNode()) })
+	return a, stop
+}
+
+func (c *cluster) getNode() *corev1.Node {
+	node, err := c.api.CoreV1().Nodes().Get(c.t.Context(), c.node, metav1.GetOptions{})
+	if err != nil {
+		return &corev1.Node{}
+	}
+	return node
+}
+
+func nodeReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (c *cluster) get(name string) *corev1.Pod {
+	c.t.Helper()
+	pod, err := c.api.CoreV1().Pods("default").Get(c.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return pod
+}
+
+func (c *cluster) delete(name string, grace int64) {
+	c.t.Helper()
+	if err := c.api.CoreV1().Pods("default").Delete(c.t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// waitEvent waits for an event of the pod with that reason and returns it.
+func (c *cluster) waitEvent(pod, reason string) corev1.Event {
+	c.t.Helper()
+	var found corev1.Event
+	c.poll("event "+reason+" of "+pod, func() bool {
+		list, err := c.api.CoreV1().Events("default").List(c.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod + ",reason=" + reason})
+		if err != nil || len(list.Items) == 0 {
+			return false
+		}
+		found = list.Items[0]
+		return true
+	})
+	return found
+}
+
 type testWriter struct{ t *testing.T }
 
 func (w testWriter) Write(p []byte) (int, error) {

@@ -38,7 +38,8 @@ type worker struct {
 	known   bool        // pod has been set
 	seen    lifecycle.Observed
 	sandbox sandbox.Sandbox
-	look    bool // the runtime is to be asked
+	look    bool            // the runtime is to be asked
+	changed <-chan struct{} // closed when the runtime may have something new
 	report  report
 	saved   []byte
 	acts    sync.WaitGroup
@@ -84,7 +85,7 @@ func (w *worker) run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		w.take()
-		changed := w.observe(ctx)
+		w.observe(ctx)
 		var wake time.Time
 		if w.known {
 			var done bool
@@ -99,8 +100,7 @@ func (w *worker) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-w.box.changed:
-		case <-changed:
-			w.look = true
+		case <-w.changed:
 		case <-timer.C:
 		case result := <-w.results:
 			result()
@@ -172,29 +172,34 @@ func (w *worker) retryNow() {
 	}
 }
 
-// observe asks the runtime if something may have changed, and returns what tells of the next change.
-func (w *worker) observe(ctx context.Context) <-chan struct{} {
+// observe asks the runtime if something may have changed since it was asked last. w.changed is what tells of that.
+func (w *worker) observe(ctx context.Context) {
 	if w.sandbox == nil {
 		if w.look {
 			w.seen.Merge(nil, time.Now())
 		}
-		w.look = false
-		return nil
+		w.look, w.changed = false, nil
+		return
 	}
-	changed := w.sandbox.Changed()
+	select {
+	case <-w.changed:
+		w.look = true
+	default:
+		w.look = w.look || w.changed == nil
+	}
 	if !w.look {
-		return changed
+		return
 	}
-	w.look = false
+	// In this order, a change while the status is read is not missed.
+	w.look, w.changed = false, w.sandbox.Changed()
 	statuses, err := w.sandbox.Status(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.log.Error("state of the containers", "err", err)
 		}
-		return changed
+		return
 	}
 	w.seen.Merge(statuses, time.Now())
-	return changed
 }
 
 // step asks the plan and does what it says. It returns when to look again, and whether the pod is forgotten.

@@ -154,7 +154,14 @@ func (p *planner) terminated(c *corev1.Container, e *sandbox.Exit, attempt int) 
 // waitingToRestart is the waiting state of a container that has ended and is to run again, nil for one whose end is
 // what there is to show.
 func (p *planner) waitingToRestart(c *corev1.Container, s *Container) *corev1.ContainerStateWaiting {
-	if p.pod.DeletionTimestamp != nil || p.seen.Halting || p.terminal() || !restarts(p.pod, c, s.Exit.Code) {
+	if p.pod.DeletionTimestamp != nil || p.terminal() {
+		return nil
+	}
+	if s.Interrupted {
+		// The API takes back no end that its policy makes final, so that this one is never shown as the state.
+		return p.waiting(c, s)
+	}
+	if p.seen.Halting || !restarts(p.pod, c, s.Exit.Code) {
 		return nil
 	}
 	at := p.restartAt(s)
