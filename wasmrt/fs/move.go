@@ -34,14 +34,11 @@ func (d *Dir) Rename(from string, toDir *Dir, to string) error {
 // Link makes a second name, at the path to of another folder, for the file at from. A link at from is not followed.
 func (d *Dir) Link(from string, toDir *Dir, to string) error {
 	return d.lookup(from, false, func(a target) error {
+		st, err := a.stat()
+		if err = a.mustSuit(st, false, err); err != nil {
+			return err
+		}
 		return toDir.lookup(to, false, func(b target) error {
-			st, err := a.stat()
-			if err = a.mustSuit(st, false, err); err != nil {
-				return err
-			}
-			if st.Type == TypeDirectory {
-				return Perm
-			}
 			if err := sameMount(a, b); err != nil {
 				return err
 			}
@@ -50,6 +47,9 @@ func (d *Dir) Link(from string, toDir *Dir, to string) error {
 			}
 			if b.slash {
 				return b.slashed()
+			}
+			if st.Type == TypeDirectory {
+				return Perm
 			}
 			return errnoErr(unix.Linkat(a.at.h.fd, a.name, b.at.h.fd, b.name, 0))
 		})
