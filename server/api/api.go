@@ -41,11 +41,11 @@ type Limits struct {
 	// Mutating and Reading requests being served at once; more are answered with 429. 200 and 400. Watches and followed
 	// logs do not count.
 	Mutating, Reading int
-	// Streams is how many watches and followed logs one user may have open: 10,000.
+	// Streams is how many watches and logs one user may have open: 10,000.
 	Streams int
 	// Body of a request in bytes: 3 MiB.
 	Body int64
-	// Request is the time that a request other than a watch or a followed log may take: 60 s.
+	// Request is the time that a request other than a watch or a log may take: 60 s.
 	Request time.Duration
 	// Upload is the time that a client may take to send a body: 30 s.
 	Upload time.Duration

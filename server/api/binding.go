@@ -35,7 +35,7 @@ func (a *API) bind(r *request) error {
 	if binding.Name != "" && binding.Name != r.name {
 		return badRequest("name in URL does not match name in Binding object")
 	}
-	if err := matchNamespace(r, binding); err != nil {
+	if err := matchNamespace(r.namespace, binding); err != nil {
 		return err
 	}
 	binding.Name = r.name

@@ -22,7 +22,7 @@ func (a *API) create(r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := matchNamespace(r, object.(metav1.Object)); err != nil {
+	if err := matchNamespace(r.namespace, object.(metav1.Object)); err != nil {
 		return err
 	}
 	result, err := a.Registry.Create(r.Request().Context(), r.resource, registry.CreateRequest{
@@ -47,15 +47,23 @@ func (a *API) decodeBody(r *request, validation string) (runtime.Object, error) 
 	return decode(r, upstream.Codecs, body, r.resource.Kind, r.resource.New, validation)
 }
 
-// matchNamespace sets the object's namespace to the path's.
-func matchNamespace(r *request, object metav1.Object) error {
-	switch object.GetNamespace() {
-	case r.namespace:
+// matchName holds a changed object to the name in its path.
+func matchName(name string, object metav1.Object) error {
+	switch object.GetName() {
+	case name:
+		return nil
 	case "":
-		object.SetNamespace(r.namespace)
-	default:
+		return badRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", name)
+	}
+	return badRequest("the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name)
+}
+
+// matchNamespace sets the object's namespace to the path's: none where it lives in none, whatever it says.
+func matchNamespace(namespace string, object metav1.Object) error {
+	if own := object.GetNamespace(); own != "" && namespace != "" && own != namespace {
 		return badRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
+	object.SetNamespace(namespace)
 	return nil
 }
 
@@ -72,10 +80,10 @@ func (a *API) update(r *request) error {
 		return err
 	}
 	accessor := object.(metav1.Object)
-	if accessor.GetName() != r.name {
-		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", accessor.GetName(), r.name)
+	if err := matchName(r.name, accessor); err != nil {
+		return err
 	}
-	if err := matchNamespace(r, accessor); err != nil {
+	if err := matchNamespace(r.namespace, accessor); err != nil {
 		return err
 	}
 	code := http.StatusOK

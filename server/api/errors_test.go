@@ -90,6 +90,10 @@ func TestErrorsAreThoseOfKubernetes(t *testing.T) {
 			status("BadRequest", `"the name of the object (x) does not match the name on the URL (taken)"`, "400", ""),
 		},
 		{
+			"no name", call{method: "PUT", path: configMapsPath + "/x", body: "{}"}, 400,
+			status("BadRequest", `"the name of the object (x based on URL) was undeterminable: name must be provided"`, "400", ""),
+		},
+		{
 			"too large", call{method: "POST", path: podsPath, body: podJSON(strings.Repeat("x", 5000))}, 413,
 			status("RequestEntityTooLarge", `"Request entity too large: limit is 4096"`, "413", ""),
 		},

@@ -174,6 +174,7 @@ func (a *API) copyLog(r *request, from io.Reader) error {
 	if err := control.Flush(); err != nil {
 		return nil
 	}
+	defer control.SetWriteDeadline(time.Time{})
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)

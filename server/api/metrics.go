@@ -27,11 +27,11 @@ func newMetrics() *metrics {
 			Name: "apiserver_request_total", Help: "Requests answered, by verb, resource, scope and HTTP code.",
 		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_request_duration_seconds", Help: "How long answers took, without watches and followed logs.",
+			Name: "apiserver_request_duration_seconds", Help: "How long answers took, without watches and logs.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}),
 		long: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_longrunning_requests", Help: "Watches and followed logs that are open.",
+			Name: "apiserver_longrunning_requests", Help: "Watches and logs that are open.",
 		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_request_panics_total", Help: "Requests whose handler panicked.",
@@ -46,7 +46,7 @@ func newMetrics() *metrics {
 func (m *metrics) watchInFlight(g *gate) {
 	for kind, room := range map[string]chan struct{}{"mutating": g.mutating, "readOnly": g.reading} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "apiserver_current_inflight_requests", Help: "Requests being served, without watches and followed logs.",
+			Name: "apiserver_current_inflight_requests", Help: "Requests being served, without watches and logs.",
 			ConstLabels: prometheus.Labels{"request_kind": kind},
 		}, func() float64 { return float64(len(room)) }))
 	}

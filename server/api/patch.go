@@ -153,14 +153,11 @@ func (p *patcher) apply(live runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if accessor.GetName() != p.name {
-		return nil, badRequest("the name of the object (%s) does not match the name on the URL (%s)", accessor.GetName(), p.name)
+	if err := matchName(p.name, accessor); err != nil {
+		return nil, err
 	}
-	if ns := accessor.GetNamespace(); ns != p.namespace {
-		if ns != "" {
-			return nil, badRequest("the namespace of the provided object does not match the namespace sent on the request")
-		}
-		accessor.SetNamespace(p.namespace)
+	if err := matchNamespace(p.namespace, accessor); err != nil {
+		return nil, err
 	}
 	if kind := patched.GetObjectKind().GroupVersionKind(); kind != p.resource.Kind {
 		return nil, badRequest("%s in version %q cannot be handled as a %s: a patch may not change what an object is", kind.Kind, kind.GroupVersion(), p.resource.Kind.Kind)

@@ -50,17 +50,13 @@ func (r *request) query() url.Values {
 	return r.values
 }
 
+// watches reads the query's watch as the API's options read booleans: anything but false and 0 is true, also nothing.
 func (r *request) watches() bool {
-	return strings.Contains(r.Request().URL.RawQuery, "watch") && truth(r.query().Get("watch"))
-}
-
-// truth reads a boolean as the API's options do: anything but false and 0 is true, and so is an empty value that is given.
-func truth(s string) bool {
-	switch strings.ToLower(s) {
-	case "", "false", "0":
+	if !strings.Contains(r.Request().URL.RawQuery, "watch") {
 		return false
 	}
-	return true
+	values := r.query()["watch"]
+	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
 }
 
 func (r *request) mutates() bool {

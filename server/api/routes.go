@@ -132,5 +132,5 @@ func (a *API) resolve(r *request, watch bool) {
 		}
 	}
 	r.watchPath = watch
-	r.following = r.verb == "watch" || r.subresource == "log" && truth(r.query().Get("follow"))
+	r.following = r.verb == "watch" || r.subresource == "log"
 }

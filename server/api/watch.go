@@ -18,6 +18,9 @@ import (
 // minWatch is how long a watch lasts whose client names no time; up to twice as long, so that not all come back at once.
 const minWatch = 30 * time.Minute
 
+// keptBuffer is how much memory a watch keeps while nothing happens.
+const keptBuffer = 16 << 10
+
 // stalled is how long a watcher may leave its connection full before it is given up.
 const stalled = time.Minute
 
@@ -54,6 +57,8 @@ func (a *API) watch(r *request) error {
 		err = s.run(ctx, watcher)
 	}
 	s.end(ctx, watcher, err)
+	// The deadline is the connection's, which may serve other requests.
+	s.control.SetWriteDeadline(time.Time{})
 	return nil
 }
 
@@ -169,7 +174,7 @@ func (s *stream) send() error {
 	}
 	_, err := s.r.Response().Write(s.buf)
 	s.buf = s.buf[:0]
-	if cap(s.buf) > 2*chunkSize {
+	if cap(s.buf) > keptBuffer {
 		s.buf = nil
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -231,4 +232,27 @@ func TestWatchEndsWithItsClient(t *testing.T) {
 		c.must(200, call{path: configMapsPath})
 	}
 	t.Error("the server still counts the watch")
+}
+
+// deadlines remembers the deadline that was set last.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set  int
+	last time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.set++
+	d.last = t
+	return nil
+}
+
+func TestWatchLeavesItsConnectionAsItWas(t *testing.T) {
+	c := newCluster(t, nil)
+	c.must(201, call{method: "POST", path: configMapsPath, body: configMapJSON("x", "1")})
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	c.api.ServeHTTP(w, call{path: configMapsPath + "?watch&timeoutSeconds=1"}.request())
+	if w.set < 2 || !w.last.IsZero() || w.Body.Len() == 0 {
+		t.Errorf("a deadline was set %d times, at last to %v", w.set, w.last)
+	}
 }
