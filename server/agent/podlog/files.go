@@ -12,8 +12,12 @@ import (
 	"syscall"
 )
 
-// maxFiles bounds the number of rotated files that are looked for.
-const maxFiles = 100
+// maxFiles bounds the number of rotated files that are looked for. A rotation renames the oldest first, so that one number
+// is free for a moment, and the newest is missing until it is made: gap is how many may be missing in a row.
+const (
+	maxFiles = 100
+	gap      = 2
+)
 
 // openAll opens the log's files, oldest first; none where there is no log yet. It opens the newest first, so that a rotation
 // meanwhile shows the same file twice, and none is missed.
@@ -25,17 +29,17 @@ func openAll(root *os.Root, name string) ([]*os.File, error) {
 		}
 		return nil, err
 	}
-	for i := range maxFiles {
+	missing := 0
+	for i := 0; i < maxFiles && missing <= gap; i++ {
 		f, err := open(root, rotated(name, i))
 		if errors.Is(err, fs.ErrNotExist) {
-			if i == 0 {
-				continue
-			}
-			break
+			missing++
+			continue
 		}
 		if err != nil {
 			return fail(err)
 		}
+		missing = 0
 		if len(newest) > 0 && sameFile(newest[len(newest)-1], f) {
 			f.Close()
 			continue
@@ -57,8 +61,19 @@ func rotated(name string, i int) string {
 }
 
 // open opens a plain file beneath root for reading. Neither it nor a folder on the way to it may be a link; what was looked
-// at is what is opened.
+// at is what is opened. A rotation may come in between, so that it tries again a few times.
 func open(root *os.Root, name string) (*os.File, error) {
+	for range 10 {
+		f, err := openOnce(root, name)
+		if f != nil || err != nil {
+			return f, err
+		}
+	}
+	return nil, fmt.Errorf("%s changes whenever it is opened", name)
+}
+
+// openOnce returns neither a file nor an error where what it opened is not what it had looked at.
+func openOnce(root *os.Root, name string) (*os.File, error) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		info, err := root.Lstat(dir)
 		if err != nil {
@@ -79,9 +94,10 @@ func open(root *os.Root, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+	opened, err := f.Stat()
+	if err != nil || !os.SameFile(info, opened) {
 		f.Close()
-		return nil, errors.Join(fmt.Errorf("%s changed while it was opened", name), err)
+		return nil, err
 	}
 	return f, nil
 }

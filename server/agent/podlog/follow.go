@@ -83,17 +83,20 @@ func drain(p *printer, root *os.Root, name string, f *os.File, reader *bufio.Rea
 // successor opens the file that was begun after f, nil for none: the one before f in the row of rotated files.
 func successor(root *os.Root, name string, f *os.File) (*os.File, error) {
 	var younger *os.File
-	for i := range maxFiles {
+	missing := 0
+	for i := 0; i < maxFiles && missing <= gap; i++ {
 		candidate, err := open(root, rotated(name, i))
 		if errors.Is(err, fs.ErrNotExist) {
-			if i == 0 {
-				continue
-			}
-			break
+			missing++
+			continue
 		}
 		if err != nil {
-			return younger, err
+			if younger != nil {
+				younger.Close()
+			}
+			return nil, err
 		}
+		missing = 0
 		if f != nil && sameFile(candidate, f) {
 			candidate.Close()
 			return younger, nil
