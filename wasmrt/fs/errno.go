@@ -96,7 +96,7 @@ const (
 func (e Errno) Error() string { return fmt.Sprintf("wasi error %d (%s)", uint16(e), e.host().Error()) }
 
 func (e Errno) host() unix.Errno {
-	for _, p := range errnoPairs() {
+	for _, p := range errnoTable {
 		if p.wasi == e {
 			return p.unix
 		}
@@ -132,7 +132,7 @@ func fromUnix(u unix.Errno) Errno {
 	case unix.EEXIST:
 		return Exist
 	}
-	for _, p := range errnoPairs() {
+	for _, p := range errnoTable {
 		if p.unix == u {
 			return p.wasi
 		}
@@ -145,9 +145,7 @@ type errnoPair struct {
 	wasi Errno
 }
 
-// errnoPairs relates each WASI number to the host's; the first of a kind wins.
-func errnoPairs() []errnoPair { return errnoTable[:] }
-
+// errnoTable relates each WASI number to the host's; the first of a kind wins.
 var errnoTable = [...]errnoPair{
 	{unix.E2BIG, TooBig}, {unix.EACCES, Acces}, {unix.EADDRINUSE, AddrInUse}, {unix.EADDRNOTAVAIL, AddrNotAvail},
 	{unix.EAFNOSUPPORT, AFNoSupport}, {unix.EAGAIN, Again}, {unix.EALREADY, Already}, {unix.EBADF, BadF},

@@ -35,11 +35,21 @@ func buildGo(t *testing.T, name string) []byte {
 	return build(t, name, "go", "build", "-ldflags=-s -w", "-o", "OUT", "./"+filepath.Join("testdata", "go", name))
 }
 
+// buildRust compiles a guest of testdata/rust with Debian's compiler, which has a library for it.
+func buildRust(t *testing.T, name string) []byte {
+	t.Helper()
+	return build(t, name, "/usr/bin/rustc", "--target=wasm32-wasi", "-Copt-level=s", "-o", "OUT",
+		filepath.Join("testdata", "rust", name+".rs"))
+}
+
+// packages are what a Debian machine needs to build guests.
+const packages = "clang lld wasi-libc libclang-rt-14-dev-wasm32 rustc libstd-rust-dev-wasm32 wabt"
+
 // build runs a compiler, with the name of its result in place of OUT.
 func build(t *testing.T, name string, command ...string) []byte {
 	t.Helper()
 	if _, err := exec.LookPath(command[0]); err != nil {
-		t.Fatalf("%v: install the Debian packages clang lld wasi-libc libclang-rt-14-dev-wasm32", err)
+		t.Fatalf("%v: install the Debian packages %s", err, packages)
 	}
 	out := filepath.Join(t.TempDir(), name+".wasm")
 	for i := range command {
@@ -50,8 +60,7 @@ func build(t *testing.T, name string, command ...string) []byte {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s\nC guests need the Debian packages clang lld wasi-libc libclang-rt-14-dev-wasm32",
-			strings.Join(command, " "), err, text)
+		t.Fatalf("%s: %v\n%s\nGuests need the Debian packages %s", strings.Join(command, " "), err, text, packages)
 	}
 	wasm, err := os.ReadFile(out)
 	if err != nil {
@@ -69,7 +78,7 @@ func wat(t *testing.T, text string) []byte {
 	}
 	out := in + ".wasm"
 	if b, err := exec.Command("wat2wasm", "--enable-all", "-o", out, in).CombinedOutput(); err != nil {
-		t.Fatalf("wat2wasm: %v %s: install the Debian package wabt", err, b)
+		t.Fatalf("wat2wasm: %v %s: install the Debian packages %s", err, b, packages)
 	}
 	wasm, err := os.ReadFile(out)
 	if err != nil {
@@ -158,6 +167,19 @@ func TestProgramInGo(t *testing.T) {
 	}, fs.Config{Root: folder(t, "file", "dir/inner"), Mounts: []fs.Mount{{Source: folder(t, "one"), Target: "/vol"}}})
 	code, stopped, err := ExitCode(start(t, buildGo(t, "files"), h)())
 	if code != 9 || stopped || err != nil || out.String() != "all well\n" || errs.String() != "read one\nread two\n" {
+		t.Errorf("code %d, %v\n%s\n%s", code, err, &out, &errs)
+	}
+}
+
+func TestProgramInRust(t *testing.T) {
+	var out, errs bytes.Buffer
+	h := newHost(t, Config{
+		Args: []string{"files", "b", "c"}, Env: []string{"NAME=value"}, Stdin: input(t, "one\ntwo\n"), Stdout: &out, Stderr: &errs,
+	}, fs.Config{Root: folder(t, "file", "dir/inner"), Mounts: []fs.Mount{
+		{Source: folder(t, "fixed"), Target: "/ro", ReadOnly: true},
+	}})
+	code, stopped, err := ExitCode(start(t, buildRust(t, "files"), h)())
+	if code != 3 || stopped || err != nil || out.String() != "all well\n" || errs.String() != "read one\nread two\n" {
 		t.Errorf("code %d, %v\n%s\n%s", code, err, &out, &errs)
 	}
 }
