@@ -90,11 +90,19 @@ func (e *ending) load(req Request, out *os.File) error {
 }
 
 // quiet lets the collector run only when memory grows, never by time: it waits for the guest to make a host call, and
-// everything else, also the stop request, waits for the collector.
+// everything else, also the stop request, waits for the collector. What loading a large module has left is given back
+// now; for a small one that takes longer than all the rest.
 func quiet() {
-	debug.FreeOSMemory()
-	const room = 16 << 20
-	debug.SetMemoryLimit(liveHeap() + room)
+	const (
+		worthwhile = 8 << 20
+		room       = 16 << 20
+	)
+	live := liveHeap()
+	if live > worthwhile {
+		debug.FreeOSMemory()
+		live = liveHeap()
+	}
+	debug.SetMemoryLimit(live + room)
 }
 
 func readModule(req Request) ([]byte, error) {

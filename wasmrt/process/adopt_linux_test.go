@@ -57,7 +57,8 @@ func TestNodeProcess(t *testing.T) {
 func killedNode(t *testing.T, dir string) []sandbox.Status {
 	t.Helper()
 	node := exec.Command("/proc/self/exe", "-test.run=^TestNodeProcess$")
-	node.Env = append(os.Environ(), "EDGEPOD_TEST_NODE="+dir)
+	child(t)
+	node.Env = append(os.Environ(), "EDGEPOD_TEST_NODE="+dir, "TMPDIR="+dir, builtGuests+"="+guests(t))
 	node.Stderr = t.Output()
 	out, err := node.StdoutPipe()
 	if err != nil {

@@ -105,7 +105,8 @@ func (a *attempt) derive(how ended, known bool) sandbox.Exit {
 		exit.Code, exit.Signal = 128+int32(syscall.SIGKILL), int32(syscall.SIGKILL)
 	}
 	switch {
-	case a.oomKilled(), strings.Contains(complaint, "out of memory"), strings.Contains(complaint, "cannot allocate memory"):
+	case a.oomKilled(), complaint != "" && !a.pod.rt.holds("memory"), strings.Contains(complaint, "out of memory"):
+		// Without a memory cgroup the engine itself hits the limit, and crashes in one of many ways.
 		exit.Code, exit.Signal = 128+int32(syscall.SIGKILL), int32(syscall.SIGKILL)
 		exit.Reason = sandbox.ReasonOOMKilled
 		exit.Message = "the container used more memory than its limit"
