@@ -42,6 +42,7 @@ func All(config Config) []Loop {
 		NewServiceAccounts(config),
 		NewEvents(config),
 		NewNodeLifecycle(config),
+		NewEviction(config),
 		NewPodCollection(config),
 	}
 }

@@ -12,24 +12,41 @@ import (
 	"edgepod/server/registry"
 )
 
-// follower tells a loop of every change of one resource, from the present state on. When the watch must start over, the
-// deletions that it missed are told too: what it last told of every object is all that it remembers.
+// change is what became of one object: before is what was told of it last, nil if nothing was; after is nil if it is gone.
+// Objects with different uids are different ones, whatever their names. What is frozen in the registry is frozen here.
+type change struct{ before, after *registry.Object }
+
+// object is the newest that is known of it.
+func (c change) object() *registry.Object {
+	if c.after != nil {
+		return c.after
+	}
+	return c.before
+}
+
+// follower tells a loop of every change of one resource, from the present state on. When the watch must start over, what it
+// missed is told too, deletions included: what it last told of every object is all that it remembers.
+//
+//	watch ─► initial events ─ end of them ─► changes ─ expired ─► watch ...
+//	             │ told as changes   │ told: deletions missed
 type follower struct {
 	verbs    registry.Verbs
 	resource *registry.Resource
 	log      *slog.Logger
-	// handle gets the changes in order, never a BOOKMARK. It is called with no changes when the present state has been told
-	// for the first time.
-	handle func([]registry.Event)
-	known  map[types.NamespacedName]*registry.Object
+	// handle gets the changes in order. It is called with none when the present state has been told for the first time.
+	handle func([]change)
+	model  model
 	synced bool
 }
 
+// watchPause is how long to wait after a watch that failed for a reason of its own.
+const watchPause = time.Second
+
 // follow tells handle of the resource's changes until ctx ends.
-func follow(ctx context.Context, config Config, log *slog.Logger, group, resource string, handle func([]registry.Event)) {
+func follow(ctx context.Context, config Config, log *slog.Logger, group, resource string, handle func([]change)) {
 	f := &follower{
 		verbs: config.Verbs, resource: config.Verbs.Resource(group, resource), log: log.With("resource", resource),
-		handle: handle, known: map[types.NamespacedName]*registry.Object{},
+		handle: handle, model: model{},
 	}
 	for ctx.Err() == nil {
 		err := f.watch(ctx)
@@ -40,7 +57,7 @@ func follow(ctx context.Context, config Config, log *slog.Logger, group, resourc
 			f.log.Warn("watch ended", "err", err)
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Second):
+			case <-time.After(watchPause):
 			}
 		}
 	}
@@ -57,13 +74,21 @@ func (f *follower) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		events, ended := f.take(events, initial)
-		if ended {
-			events = append(events, f.missed(initial)...)
-			initial = nil
+		var changes []change
+		ended := false
+		for _, event := range events {
+			if event.Type == string(watch.Bookmark) {
+				changes = append(changes, f.model.retain(initial)...)
+				initial, ended = nil, true
+				continue
+			}
+			if initial != nil {
+				initial[keyOf(event.Object)] = true
+			}
+			changes = append(changes, f.model.take(event)...)
 		}
-		if len(events) > 0 {
-			f.handle(events)
+		if len(changes) > 0 {
+			f.handle(changes)
 		}
 		if ended && !f.synced {
 			f.synced = true
@@ -72,44 +97,57 @@ func (f *follower) watch(ctx context.Context) error {
 	}
 }
 
-// take remembers the events, drops those that tell nothing new, and tells whether the initial ones ended among them.
-func (f *follower) take(events []registry.Event, initial map[types.NamespacedName]bool) (fresh []registry.Event, ended bool) {
-	for _, event := range events {
-		if event.Type == string(watch.Bookmark) {
-			ended = true
-			continue
+// model is what has been told of every object.
+type model map[types.NamespacedName]*registry.Object
+
+// take remembers the event and returns what is new in it: two changes where an object was deleted and one of its name
+// created while nobody watched.
+func (m model) take(event registry.Event) []change {
+	key := keyOf(event.Object)
+	old := m[key]
+	if event.Type == string(watch.Deleted) {
+		delete(m, key)
+		if old == nil {
+			return nil
 		}
-		key := keyOf(event.Object)
-		if initial != nil && !ended {
-			initial[key] = true
-		}
-		old := f.known[key]
-		if event.Type == string(watch.Deleted) {
-			delete(f.known, key)
-		} else {
-			f.known[key] = event.Object
-			if old != nil && old.Revision() == event.Object.Revision() {
-				continue
-			}
-		}
-		fresh = append(fresh, event)
+		return []change{{before: old}}
 	}
-	return fresh, ended
+	m[key] = event.Object
+	switch {
+	case old == nil:
+		return []change{{after: event.Object}}
+	case old.Meta().GetUID() != event.Object.Meta().GetUID():
+		return []change{{before: old}, {after: event.Object}}
+	case old.Revision() == event.Object.Revision():
+		return nil
+	}
+	return []change{{before: old, after: event.Object}}
 }
 
-// missed returns the deletion of what is known but was not among the initial events.
-func (f *follower) missed(initial map[types.NamespacedName]bool) []registry.Event {
-	var events []registry.Event
-	for key, object := range f.known {
-		if !initial[key] {
-			events = append(events, registry.Event{Type: string(watch.Deleted), Object: object, Revision: object.Revision()})
-			delete(f.known, key)
+// retain forgets all but those that are there, and returns their deletions.
+func (m model) retain(there map[types.NamespacedName]bool) []change {
+	var changes []change
+	for key, object := range m {
+		if !there[key] {
+			changes = append(changes, change{before: object})
+			delete(m, key)
 		}
 	}
-	return events
+	return changes
 }
 
 func keyOf(object *registry.Object) types.NamespacedName {
 	meta := object.Meta()
 	return types.NamespacedName{Namespace: meta.GetNamespace(), Name: meta.GetName()}
+}
+
+// typed returns the change's objects in their type, nil for none.
+func typed[T any](c change) (before, after *T) {
+	if c.before != nil {
+		before = c.before.Runtime().(any).(*T)
+	}
+	if c.after != nil {
+		after = c.after.Runtime().(any).(*T)
+	}
+	return before, after
 }

@@ -2,8 +2,11 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,18 +23,20 @@ const (
 	nodeMonitorGrace  = 40 * time.Second
 )
 
-// NodeLifecycle watches over the nodes' heart-beats: a node whose Lease is not renewed gets conditions of status Unknown,
-// and the taints of a node that is not ready or not reachable follow its condition Ready.
+// NodeLifecycle watches over the nodes' heart-beats: a node that shows no sign of life gets conditions of status Unknown, and
+// the taints of a node that is not ready or not reachable follow its condition Ready.
 type NodeLifecycle struct {
 	config Config
 	log    *slog.Logger
-	// seen holds when this loop saw a node's Lease change last, by the clock of this machine: the nodes' clocks may differ.
+	// seen holds when this loop saw a sign of life of a node last, by the clock of this machine: the nodes' clocks may differ.
 	seen map[string]heartbeat
 }
 
+// heartbeat is a sign of life: the node's Lease was renewed, or its status written by the node itself.
 type heartbeat struct {
-	revision string
-	at       time.Time
+	lease  string
+	status time.Time
+	at     time.Time
 }
 
 // NewNodeLifecycle returns the loop.
@@ -41,17 +46,20 @@ func NewNodeLifecycle(config Config) *NodeLifecycle {
 
 // Run implements Loop.
 func (n *NodeLifecycle) Run(ctx context.Context) error {
+	var wait sync.WaitGroup
+	defer wait.Wait()
 	changed := make(chan struct{}, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		follow(ctx, n.config, n.log, "", "nodes", func([]registry.Event) {
+	wait.Go(func() {
+		follow(ctx, n.config, n.log, "", "nodes", func(changes []change) {
+			if !slices.ContainsFunc(changes, needsTaints) {
+				return
+			}
 			select {
 			case changed <- struct{}{}:
 			default:
 			}
 		})
-	}()
+	})
 	tick := time.NewTicker(nodeMonitorPeriod)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -64,8 +72,13 @@ func (n *NodeLifecycle) Run(ctx context.Context) error {
 		case <-changed:
 		}
 	}
-	<-done
 	return nil
+}
+
+// needsTaints tells whether the node's taints do not agree with its conditions.
+func needsTaints(c change) bool {
+	_, node := typed[corev1.Node](c)
+	return node != nil && planTaints(node.DeepCopy(), time.Time{})
 }
 
 func (n *NodeLifecycle) sweep(ctx context.Context, now time.Time) error {
@@ -73,16 +86,13 @@ func (n *NodeLifecycle) sweep(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	names := map[string]bool{}
 	for _, object := range list.Items {
 		node := object.Runtime().(*corev1.Node)
 		names[node.Name] = true
-		lost, err := n.lost(ctx, node, now)
-		if err != nil {
-			return err
-		}
-		if err := n.correct(ctx, node, lost, now); err != nil {
-			return err
+		if err := n.look(ctx, node, now); err != nil {
+			errs = append(errs, fmt.Errorf("node %s: %w", node.Name, err))
 		}
 	}
 	for name := range n.seen {
@@ -90,25 +100,43 @@ func (n *NodeLifecycle) sweep(ctx context.Context, now time.Time) error {
 			delete(n.seen, name)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// lost tells whether the node's heart-beat has been missing for the grace period.
+func (n *NodeLifecycle) look(ctx context.Context, node *corev1.Node, now time.Time) error {
+	lost, err := n.lost(ctx, node, now)
+	if err != nil {
+		return err
+	}
+	return n.correct(ctx, node, lost, now)
+}
+
+// lost tells whether there has been no sign of life of the node for the grace period.
 func (n *NodeLifecycle) lost(ctx context.Context, node *corev1.Node, now time.Time) (bool, error) {
 	lease, err := n.config.Verbs.Get(ctx, n.config.Verbs.Resource("coordination.k8s.io", "leases"), corev1.NamespaceNodeLease, node.Name)
-	revision := ""
+	beat := heartbeat{status: heardOf(node), at: now}
 	switch {
 	case err == nil:
-		revision = lease.Meta().GetResourceVersion()
+		beat.lease = string(lease.Meta().GetUID()) + lease.Meta().GetResourceVersion()
 	case !apierrors.IsNotFound(err):
 		return false, err
 	}
 	last, known := n.seen[node.Name]
-	if !known || last.revision != revision {
-		last = heartbeat{revision: revision, at: now}
+	if !known || last.lease != beat.lease || !last.status.Equal(beat.status) {
+		last = beat
 		n.seen[node.Name] = last
 	}
 	return now.Sub(last.at) >= nodeMonitorGrace, nil
+}
+
+// heardOf is when the node itself wrote its status last.
+func heardOf(node *corev1.Node) time.Time {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.LastHeartbeatTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // correct writes what the plans ask for, status and taints apart as the API has them.
@@ -119,7 +147,9 @@ func (n *NodeLifecycle) correct(ctx context.Context, node *corev1.Node, lost boo
 		result, err := n.config.Verbs.Update(ctx, nodes, registry.UpdateRequest{
 			Name: node.Name, Subresource: "status",
 			Modify: func(live runtime.Object) (runtime.Object, error) {
-				planLost(live.(*corev1.Node), now)
+				if live := live.(*corev1.Node); heardOf(live).Equal(heardOf(node)) {
+					planLost(live, now)
+				}
 				return live, nil
 			},
 		})
@@ -177,18 +207,20 @@ func planLost(node *corev1.Node, now time.Time) (changed bool) {
 // anything.
 func planTaints(node *corev1.Node, now time.Time) (changed bool) {
 	ready := corev1.ConditionUnknown
-	pressure := map[string]bool{}
+	bad := map[string]bool{}
 	for _, condition := range node.Status.Conditions {
 		yes := condition.Status == corev1.ConditionTrue
 		switch condition.Type {
 		case corev1.NodeReady:
 			ready = condition.Status
 		case corev1.NodeMemoryPressure:
-			pressure[corev1.TaintNodeMemoryPressure] = yes
+			bad[corev1.TaintNodeMemoryPressure] = yes
 		case corev1.NodeDiskPressure:
-			pressure[corev1.TaintNodeDiskPressure] = yes
+			bad[corev1.TaintNodeDiskPressure] = yes
 		case corev1.NodePIDPressure:
-			pressure[corev1.TaintNodePIDPressure] = yes
+			bad[corev1.TaintNodePIDPressure] = yes
+		case corev1.NodeNetworkUnavailable:
+			bad[corev1.TaintNodeNetworkUnavailable] = yes
 		}
 	}
 	set := func(key string, effect corev1.TaintEffect, want bool) {
@@ -201,8 +233,10 @@ func planTaints(node *corev1.Node, now time.Time) (changed bool) {
 	set(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule, ready == corev1.ConditionUnknown)
 	set(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute, ready == corev1.ConditionUnknown)
 	set(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule, node.Spec.Unschedulable)
-	for _, key := range []string{corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure} {
-		set(key, corev1.TaintEffectNoSchedule, pressure[key])
+	for _, key := range []string{
+		corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable,
+	} {
+		set(key, corev1.TaintEffectNoSchedule, bad[key])
 	}
 	return changed
 }

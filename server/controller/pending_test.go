@@ -38,30 +38,87 @@ func TestPendingPopsByPriorityThenByAge(t *testing.T) {
 	}
 }
 
+// An attempt that came to nothing at 0.3 s of a second is made again at the begin of a second.
 func TestPendingBacksOffFromOneToTenSeconds(t *testing.T) {
-	p, now := newPending(), time.Unix(1000, 0)
+	p, now := newPending(), time.Unix(1000, 0).Add(300*time.Millisecond)
 	p.set(waiting("a", 0), now)
-	for i, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
+	for i, want := range []float64{0.7, 1.7, 3.7, 7.7, 9.7, 9.7} {
 		entry := p.pop(now)
 		if entry == nil {
 			t.Fatalf("attempt %d: nothing to pop", i+1)
 		}
-		p.failed(entry, now)
-		if got := p.next(now); !got.IsZero() {
-			t.Fatalf("attempt %d: would be tried at %v with nothing changed", i+1, got)
+		p.retry(entry, now)
+		if got := p.next(now).Sub(now).Seconds(); got < want-0.001 || got > want+0.001 {
+			t.Fatalf("attempt %d: back-off is %v s, want %v s", i+1, got, want)
 		}
-		p.wake(now)
-		if got := p.next(now).Sub(now); got != want*time.Second {
-			t.Fatalf("attempt %d: back-off is %v, want %v", i+1, got, want*time.Second)
+		if early := p.pop(p.next(now).Add(-time.Millisecond)); early != nil {
+			t.Fatalf("attempt %d: popped before its back-off was over", i+1)
 		}
-		now = now.Add(want * time.Second)
+		now = p.next(now).Add(300 * time.Millisecond)
+	}
+}
+
+func TestPendingWaitsForAChangeThatHelps(t *testing.T) {
+	p, now := newPending(), time.Unix(1000, 0)
+	p.set(waiting("a", 0), now)
+	p.failed(p.pop(now), helpers([]string{"TaintToleration"}), now)
+	if got := p.next(now); !got.IsZero() {
+		t.Fatalf("would be tried at %v with nothing changed", got)
+	}
+	p.wake(podGone|nodeGrown|nodeLabelled, now)
+	if got := popName(p, now.Add(time.Hour)); got != "" {
+		t.Fatalf("popped %q after changes that do not help", got)
+	}
+	p.wake(nodeTainted, now)
+	if got := popName(p, now); got != "a" {
+		t.Fatalf("popped %q after a change that helps, want a", got)
+	}
+}
+
+// When few wait, an idle scheduler tries them at once; when many do, each change must not cost an attempt at all of them.
+func TestPendingPacesTheMany(t *testing.T) {
+	p, now := newPending(), time.Unix(1000, 0)
+	for i := range earlyMost + 1 {
+		p.set(waiting(fmt.Sprintf("p%03d", i), int32(i)), now)
+	}
+	for entry := p.pop(now); entry != nil; entry = p.pop(now) {
+		p.failed(entry, anyHint, now)
+	}
+	p.wake(podGone, now)
+	if got := popName(p, now); got != "" {
+		t.Fatalf("popped %q of many before its time", got)
+	}
+	if got := p.next(now).Sub(now); got != time.Second {
+		t.Errorf("the next is due in %v, want 1s", got)
+	}
+	now = now.Add(time.Second)
+	if got, want := popName(p, now), fmt.Sprintf("p%03d", earlyMost); got != want {
+		t.Errorf("popped %q, want %q of the highest priority", got, want)
+	}
+}
+
+func TestPendingTriesAPodAgainWhoseSpecificationChanged(t *testing.T) {
+	p, now := newPending(), time.Unix(1000, 0)
+	p.set(waiting("a", 0), now)
+	p.failed(p.pop(now), nodeAdded, now)
+	reported := waiting("a", 0)
+	reported.Status.Message = "nothing new"
+	p.set(reported, now)
+	if got := popName(p, now.Add(time.Hour)); got != "" {
+		t.Fatalf("popped %q after a change of status", got)
+	}
+	changed := waiting("a", 0)
+	changed.Generation++
+	p.set(changed, now)
+	if got := popName(p, now); got != "a" {
+		t.Fatalf("popped %q, want a", got)
 	}
 }
 
 func TestPendingTriesAnUnschedulablePodAgainAfterFiveMinutes(t *testing.T) {
 	p, now := newPending(), time.Unix(1000, 0)
 	p.set(waiting("a", 0), now)
-	p.failed(p.pop(now), now)
+	p.failed(p.pop(now), anyHint, now)
 	p.wakeOld(now.Add(4 * time.Minute))
 	if got := popName(p, now.Add(4*time.Minute)); got != "" {
 		t.Fatalf("popped %q after four minutes", got)
@@ -77,9 +134,9 @@ func TestPendingForgetsAPodThatIsRemovedWhileDecidedOn(t *testing.T) {
 	p.set(waiting("a", 0), now)
 	entry := p.pop(now)
 	p.remove(entry.key)
-	p.failed(entry, now)
+	p.failed(entry, anyHint, now)
 	p.retry(entry, now)
-	p.wake(now)
+	p.wake(podGone, now)
 	if got := popName(p, now.Add(time.Hour)); got != "" {
 		t.Errorf("popped %q, want nothing", got)
 	}
@@ -104,18 +161,18 @@ func TestPendingLosesNoPod(t *testing.T) {
 		case 3:
 			if entry := p.pop(now); entry != nil {
 				if random.IntN(2) == 0 {
-					p.failed(entry, now)
+					p.failed(entry, anyHint, now)
 				} else {
 					p.retry(entry, now)
 				}
 			}
 		case 4:
-			p.wake(now)
+			p.wake(podGone, now)
 		case 5:
 			now = now.Add(time.Duration(random.IntN(3000)) * time.Millisecond)
 		}
 	}
-	p.wake(now)
+	p.wake(podGone, now)
 	now = now.Add(scheduleBackoffMost)
 	popped := map[string]bool{}
 	for name := popName(p, now); name != ""; name = popName(p, now) {

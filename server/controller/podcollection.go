@@ -8,8 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"edgepod/server/registry"
 )
@@ -79,11 +79,14 @@ func (c *PodCollection) sweep(ctx context.Context, now time.Time) error {
 }
 
 func (c *PodCollection) remove(ctx context.Context, pod *corev1.Pod) error {
-	uid, none := types.UID(pod.UID), int64(0)
+	none := int64(0)
 	_, err := c.config.Verbs.Delete(ctx, c.config.Verbs.Resource("", "pods"), registry.DeleteRequest{
 		Namespace: pod.Namespace, Name: pod.Name,
-		Options: &metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &uid}},
+		Options: &metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 	})
+	if apierrors.IsConflict(err) {
+		return nil // another pod has its name by now
+	}
 	return ignoreNotFound(err)
 }
 
@@ -107,21 +110,21 @@ func stillMissing(before map[string]time.Time, pods []*corev1.Pod, nodes map[str
 // planCollection returns the pods to delete: those of nodes that have been missing for the quarantine, and the oldest of
 // the ended ones beyond keep.
 func planCollection(pods []*corev1.Pod, missing map[string]time.Time, now time.Time, keep int) []*corev1.Pod {
-	var remove, ended []*corev1.Pod
+	var remove, finished []*corev1.Pod
 	for _, pod := range pods {
 		since, lost := missing[pod.Spec.NodeName]
 		switch {
 		case lost && now.Sub(since) >= orphanQuarantine:
 			remove = append(remove, pod)
-		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-			ended = append(ended, pod)
+		case ended(pod):
+			finished = append(finished, pod)
 		}
 	}
-	if len(ended) > keep {
-		slices.SortStableFunc(ended, func(a, b *corev1.Pod) int {
+	if len(finished) > keep {
+		slices.SortStableFunc(finished, func(a, b *corev1.Pod) int {
 			return cmp.Compare(a.CreationTimestamp.Unix(), b.CreationTimestamp.Unix())
 		})
-		remove = append(remove, ended[:len(ended)-keep]...)
+		remove = append(remove, finished[:len(finished)-keep]...)
 	}
 	return remove
 }

@@ -3,21 +3,15 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"edgepod/sched"
-	"edgepod/server/registry"
 )
 
 // The scheduler's limits: how many bindings are written at once, and how often pods that wait long are looked at again.
@@ -27,29 +21,29 @@ const (
 )
 
 // Scheduler gives each pod without a node the node that package sched decides on. One goroutine decides, so that no two
-// decisions can take the same room; the bindings are written beside it.
+// decisions can take the same room; bindings are written beside it, and so is, apart from them, what users are told.
 type Scheduler struct {
 	config  Config
 	log     *slog.Logger
-	events  *recorder
-	nodes   map[string]*corev1.Node
+	reports *reporter
 	cache   sched.Cache
 	decider sched.Scheduler
 	profile sched.Profile
 	pending *pending
-	// changes come from the two watches, outcomes from the bindings.
-	changes  chan schedulerChange
+	// told come from the two watches, outcomes from the bindings.
+	told     chan told
 	outcomes chan outcome
 	slots    chan struct{}
 	unsynced map[string]bool
 }
 
-// schedulerChange is what one watch tells: events, or none when it has told the present state.
-type schedulerChange struct {
+// told is what one watch tells: changes, or none when it has told the present state.
+type told struct {
 	resource string
-	events   []registry.Event
+	changes  []change
 }
 
+// outcome of a binding.
 type outcome struct {
 	entry *pendingPod
 	pod   *corev1.Pod
@@ -61,11 +55,9 @@ type outcome struct {
 func NewScheduler(config Config) *Scheduler {
 	log := config.logger("scheduler")
 	return &Scheduler{
-		config: config, log: log,
-		events:  newRecorder(config.Verbs, log, corev1.DefaultSchedulerName),
-		nodes:   map[string]*corev1.Node{},
+		config: config, log: log, reports: newReporter(config.Verbs, log),
 		profile: sched.DefaultProfile(), pending: newPending(),
-		changes: make(chan schedulerChange, 16), outcomes: make(chan outcome, bindingsAtOnce),
+		told: make(chan told, 16), outcomes: make(chan outcome, bindingsAtOnce),
 		slots:    make(chan struct{}, bindingsAtOnce),
 		unsynced: map[string]bool{"nodes": true, "pods": true},
 	}
@@ -75,16 +67,17 @@ func NewScheduler(config Config) *Scheduler {
 func (s *Scheduler) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	for resource := range s.unsynced {
+	for _, resource := range []string{"nodes", "pods"} {
 		wait.Go(func() {
-			follow(ctx, s.config, s.log, "", resource, func(events []registry.Event) {
+			follow(ctx, s.config, s.log, "", resource, func(changes []change) {
 				select {
-				case s.changes <- schedulerChange{resource: resource, events: events}:
+				case s.told <- told{resource: resource, changes: changes}:
 				case <-ctx.Done():
 				}
 			})
 		})
 	}
+	wait.Go(func() { s.reports.run(ctx) })
 	tick := time.NewTicker(wakePeriod)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -101,8 +94,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 func (s *Scheduler) absorb(now time.Time) {
 	for {
 		select {
-		case change := <-s.changes:
-			s.take(change, now)
+		case told := <-s.told:
+			s.take(told, now)
 		case done := <-s.outcomes:
 			s.conclude(done, now)
 		default:
@@ -123,66 +116,70 @@ func (s *Scheduler) wait(ctx context.Context, tick <-chan time.Time) {
 	case <-timer:
 	case <-tick:
 		s.pending.wakeOld(time.Now())
-	case change := <-s.changes:
-		s.take(change, time.Now())
+	case told := <-s.told:
+		s.take(told, time.Now())
 	case done := <-s.outcomes:
 		s.conclude(done, time.Now())
 	}
 }
 
-func (s *Scheduler) take(change schedulerChange, now time.Time) {
-	if change.events == nil {
-		delete(s.unsynced, change.resource)
+func (s *Scheduler) take(told told, now time.Time) {
+	if told.changes == nil {
+		delete(s.unsynced, told.resource)
 		return
 	}
-	helps := false
-	for _, event := range change.events {
-		deleted := event.Type == string(watch.Deleted)
-		switch object := event.Object.Runtime().(type) {
-		case *corev1.Node:
-			helps = s.takeNode(object, deleted) || helps
-		case *corev1.Pod:
-			helps = s.takePod(object, deleted, now) || helps
+	var helps hint
+	for _, c := range told.changes {
+		if told.resource == "nodes" {
+			helps |= s.takeNode(typed[corev1.Node](c))
+			continue
 		}
+		before, after := typed[corev1.Pod](c)
+		helps |= s.takePod(before, after, now)
 	}
-	if helps {
-		s.pending.wake(now)
-	}
+	s.pending.wake(helps, now)
 }
 
-// takeNode tells whether the change may let a pod fit that did not.
-func (s *Scheduler) takeNode(node *corev1.Node, deleted bool) bool {
-	if deleted {
-		delete(s.nodes, node.Name)
-		s.cache.RemoveNode(node.Name)
-		return false
+// takeNode returns what the change may help.
+func (s *Scheduler) takeNode(before, after *corev1.Node) hint {
+	if after == nil {
+		s.cache.RemoveNode(before.Name)
+		return 0
 	}
-	old := s.nodes[node.Name]
-	s.nodes[node.Name] = node
-	s.cache.SetNode(node)
-	return old == nil || old.Spec.Unschedulable != node.Spec.Unschedulable ||
-		!apiequality.Semantic.DeepEqual(old.Labels, node.Labels) ||
-		!apiequality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) ||
-		!apiequality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable)
+	s.cache.SetNode(after)
+	return nodeHints(before, after)
 }
 
-// takePod tells whether the change may let another pod fit that did not.
-func (s *Scheduler) takePod(pod *corev1.Pod, deleted bool, now time.Time) bool {
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	if deleted {
-		s.pending.remove(key)
-		s.cache.RemovePod(pod)
-		return pod.Spec.NodeName != ""
+// takePod returns what the change may help: other pods, where this one leaves room.
+func (s *Scheduler) takePod(before, after *corev1.Pod, now time.Time) hint {
+	if after == nil {
+		holds := before.Spec.NodeName != "" && !ended(before) || s.pending.decided(before)
+		s.drop(before)
+		s.cache.RemovePod(before)
+		if holds {
+			return podGone
+		}
+		return 0
 	}
-	s.cache.AddPod(pod)
-	if waits(pod) {
-		s.pending.set(pod, now)
-		return false
+	s.cache.AddPod(after)
+	if waits(after) {
+		s.pending.set(after, now)
+		return 0
 	}
-	s.pending.remove(key)
-	return ended(pod)
+	s.drop(after)
+	if before != nil && ended(after) && !ended(before) {
+		return podGone
+	}
+	return 0
 }
 
+// drop forgets a pod that waits no more.
+func (s *Scheduler) drop(pod *corev1.Pod) {
+	s.pending.remove(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	s.reports.forget(pod.UID)
+}
+
+// waits tells whether it is for this scheduler to find a node for the pod.
 func waits(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !ended(pod) && len(pod.Spec.SchedulingGates) == 0 &&
 		(pod.Spec.SchedulerName == corev1.DefaultSchedulerName || pod.Spec.SchedulerName == "")
@@ -203,37 +200,38 @@ func (s *Scheduler) step(ctx context.Context, wait *sync.WaitGroup) bool {
 	s.profile.Seed++
 	decision, err := s.decider.Schedule(pod, s.cache.Snapshot(), s.profile)
 	if err != nil {
-		s.pending.failed(entry, now)
-		s.act(ctx, wait, func() { s.reject(ctx, pod, err, now) })
+		if unfit := (*sched.FitError)(nil); errors.As(err, &unfit) {
+			s.pending.failed(entry, helpers(unfit.Filters), now)
+		} else {
+			s.pending.retry(entry, now)
+		}
+		s.reports.rejected(pod, err, now)
 		return true
 	}
 	s.cache.Assume(pod, decision.Node)
-	s.act(ctx, wait, func() {
-		err := s.config.Verbs.Bind(ctx, pod.Namespace, pod.Name, pod.UID, decision.Node)
-		select {
-		case s.outcomes <- outcome{entry: entry, pod: pod, node: decision.Node, err: err}:
-		case <-ctx.Done():
-		}
-		if err == nil {
-			message := fmt.Sprintf("Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, decision.Node)
-			s.events.record(ctx, pod, corev1.EventTypeNormal, "Scheduled", message, now)
-		}
-	})
+	s.bind(ctx, wait, outcome{entry: entry, pod: pod, node: decision.Node})
 	return true
 }
 
-// act does the work beside the loop, of which only so much is under way at once.
-func (s *Scheduler) act(ctx context.Context, wait *sync.WaitGroup, work func()) {
+// bind writes the binding beside the loop. It waits where too many are under way.
+func (s *Scheduler) bind(ctx context.Context, wait *sync.WaitGroup, o outcome) {
 	for {
 		select {
 		case s.slots <- struct{}{}:
 			wait.Go(func() {
 				defer func() { <-s.slots }()
-				work()
+				o.err = s.config.Verbs.Bind(ctx, o.pod.Namespace, o.pod.Name, o.pod.UID, o.node)
+				if o.err == nil {
+					s.reports.scheduled(o.pod, o.node, time.Now())
+				}
+				select {
+				case s.outcomes <- o:
+				case <-ctx.Done():
+				}
 			})
 			return
 		case done := <-s.outcomes:
-			// Workers that end must find room for what they tell, or no slot would come free.
+			// Bindings that end must find room for what they tell, or no slot would come free.
 			s.conclude(done, time.Now())
 		case <-ctx.Done():
 			return
@@ -241,61 +239,16 @@ func (s *Scheduler) act(ctx context.Context, wait *sync.WaitGroup, work func()) 
 	}
 }
 
-// conclude lets go of a binding that did not come about. One that did is confirmed by the watch.
+// conclude lets go of a binding that did not come about, and of the room that it held. One that did is confirmed by the
+// watch. If the pod is gone or has changed, the watch tells that too.
 func (s *Scheduler) conclude(done outcome, now time.Time) {
 	if done.err == nil {
 		return
 	}
+	if !apierrors.IsNotFound(done.err) && !apierrors.IsConflict(done.err) {
+		s.log.Warn("bind", "pod", done.pod.Namespace+"/"+done.pod.Name, "node", done.node, "err", done.err)
+	}
 	s.cache.Forget(done.pod)
-	if apierrors.IsNotFound(done.err) || apierrors.IsConflict(done.err) {
-		// The pod is gone or changed; the watch tells what became of it.
-		s.pending.retry(done.entry, now)
-		return
-	}
-	s.log.Warn("bind", "pod", done.pod.Namespace+"/"+done.pod.Name, "node", done.node, "err", done.err)
 	s.pending.retry(done.entry, now)
-	s.pending.wake(now)
-}
-
-// reject says in the pod's conditions and in an Event why no node takes it.
-func (s *Scheduler) reject(ctx context.Context, pod *corev1.Pod, why error, now time.Time) {
-	reason := corev1.PodReasonSchedulerError
-	var unfit *sched.FitError
-	if errors.As(why, &unfit) {
-		reason = corev1.PodReasonUnschedulable
-	}
-	condition := corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: why.Error(),
-		ObservedGeneration: pod.Generation,
-	}
-	uid := pod.UID
-	_, err := s.config.Verbs.Update(ctx, s.config.Verbs.Resource("", "pods"), registry.UpdateRequest{
-		Namespace: pod.Namespace, Name: pod.Name, Subresource: "status",
-		Preconditions: &metav1.Preconditions{UID: &uid},
-		Modify: func(live runtime.Object) (runtime.Object, error) {
-			setPodCondition(live.(*corev1.Pod), condition, now)
-			return live, nil
-		},
-	})
-	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		s.log.Warn("write condition", "pod", pod.Namespace+"/"+pod.Name, "err", err)
-	}
-	s.events.record(ctx, pod, corev1.EventTypeWarning, "FailedScheduling", why.Error(), now)
-}
-
-// setPodCondition puts the condition in place of the one of its type. The time of its last transition changes with its
-// status alone.
-func setPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now time.Time) {
-	condition.LastTransitionTime = metav1.NewTime(now)
-	for i, old := range pod.Status.Conditions {
-		if old.Type != condition.Type {
-			continue
-		}
-		if old.Status == condition.Status {
-			condition.LastTransitionTime = old.LastTransitionTime
-		}
-		pod.Status.Conditions[i] = condition
-		return
-	}
-	pod.Status.Conditions = append(pod.Status.Conditions, condition)
+	s.pending.wake(podGone, now)
 }

@@ -28,17 +28,17 @@ func NewServiceAccounts(config Config) *ServiceAccounts {
 func (s *ServiceAccounts) Run(ctx context.Context) error {
 	q := newQueue(s.log, 1, s.reconcile)
 	namespaces := func(ctx context.Context) {
-		follow(ctx, s.config, s.log, "", "namespaces", func(events []registry.Event) {
-			for _, event := range events {
-				q.add("", event.Object.Meta().GetName())
+		follow(ctx, s.config, s.log, "", "namespaces", func(changes []change) {
+			for _, c := range changes {
+				q.add("", c.object().Meta().GetName())
 			}
 		})
 	}
 	accounts := func(ctx context.Context) {
-		follow(ctx, s.config, s.log, "", "serviceaccounts", func(events []registry.Event) {
-			for _, event := range events {
-				if event.Type == "DELETED" && event.Object.Meta().GetName() == defaultAccount {
-					q.add("", event.Object.Meta().GetNamespace())
+		follow(ctx, s.config, s.log, "", "serviceaccounts", func(changes []change) {
+			for _, c := range changes {
+				if c.after == nil && c.before.Meta().GetName() == defaultAccount {
+					q.add("", c.before.Meta().GetNamespace())
 				}
 			}
 		})
