@@ -326,3 +326,37 @@ func TestLinksAreDescribedThemselves(t *testing.T) {
 		}
 	}
 }
+
+// FuzzPaths opens any path, and makes a link of any text, in a mount with links of every kind.
+func FuzzPaths(f *testing.F) {
+	for _, text := range links {
+		f.Add("link", text)
+		f.Add(text, "..")
+		f.Add("inner/"+text, text+"/secret")
+	}
+	f.Fuzz(func(t *testing.T, path, text string) {
+		dir := t.TempDir()
+		mount := filepath.Join(dir, "mount")
+		err := errors.Join(os.MkdirAll(filepath.Join(mount, "inner"), 0o755), os.WriteFile(filepath.Join(dir, "secret"), []byte(canary), 0o644))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plant(t, mount, "../secret", true)
+		d := root(t, Config{Root: mount, Mounts: []Mount{{Source: filepath.Join(mount, "inner"), Target: "/vol"}}})
+		_ = d.Symlink(text, "made")
+		for _, p := range []string{path, "made", "made/" + path, "vol/" + path, path + "/made"} {
+			if got, _ := content(d, p); strings.Contains(got, "canary") {
+				t.Errorf("read the canary through %q, link to %q", p, text)
+			}
+			if f, _, err := d.Open(p, OpenFlags{Create: true, Write: true, Follow: true}); err == nil && f != nil {
+				_ = f.Close()
+			}
+			_ = d.Mkdir(p)
+			_ = d.Rename("inner", d, p)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) != 2 {
+			t.Errorf("%d entries beside the mount, %v", len(entries), err)
+		}
+	})
+}

@@ -43,7 +43,7 @@ func buildRust(t *testing.T, name string) []byte {
 }
 
 // packages are what a Debian machine needs to build guests.
-const packages = "clang lld wasi-libc libclang-rt-14-dev-wasm32 rustc libstd-rust-dev-wasm32 wabt"
+const packages = "clang lld wasi-libc libclang-rt-dev-wasm32 rustc libstd-rust-dev-wasm32 wabt"
 
 // build runs a compiler, with the name of its result in place of OUT.
 func build(t *testing.T, name string, command ...string) []byte {
