@@ -107,10 +107,11 @@ func TestPathsAreResolvedInTheGuestsTree(t *testing.T) {
 	d := root(t, Config{
 		Root: host(t, "file", "dir/nested/inner", "rel -> dir/nested", "abs -> /dir/nested/inner", "top -> /",
 			"up/back -> ../file", "up/two -> ../dir/../rel/inner", "loop -> loop", "a -> b", "b -> a", "dangling -> none",
-			"intovol -> vol/sub/w", "hidden/secret", "slash -> dir/nested/"),
+			"intovol -> vol/sub/w", "hidden/secret", "slash -> dir/nested/", "beneath -> dir", "way -> dir"),
 		Mounts: []Mount{
 			{Source: vol, Target: "/vol"}, {Source: host(t, "n"), Target: "/vol/nested/point"},
 			{Source: filepath.Join(vol, "v"), Target: "/etc/single"}, {Source: host(t), Target: "/hidden"},
+			{Source: filepath.Join(vol, "v"), Target: "/beneath"}, {Source: vol, Target: "/way/vol"},
 		},
 	})
 	for _, c := range []struct {
@@ -145,6 +146,10 @@ func TestPathsAreResolvedInTheGuestsTree(t *testing.T) {
 		{"file/..", "", NotDir},
 		{"etc/single/", "", NotDir},
 		{"etc/single/x", "", NotDir},
+		{"beneath", "v", nil},
+		{"beneath/nested/inner", "", NotDir},
+		{"way/nested/inner", "", NoEnt},
+		{"way/vol/v", "v", nil},
 		{"rel", "", IsDir},
 		{"rel/", "", IsDir},
 		{"abs/", "", NotDir},

@@ -67,7 +67,8 @@ type target struct {
 	slash bool
 	// file is set where name is a mount point that is a file.
 	file *mount
-	// fixed tells that the target is a mount point, a folder above one, or the folder at which the walk began.
+	// fixed tells that the target is a mount point, a folder above one, or the folder at which the walk began: none of
+	// them can be taken away, and none is a link.
 	fixed bool
 }
 
@@ -114,7 +115,7 @@ func (d *Dir) try(path string, follow, slow bool, op func(target) error) error {
 			return err
 		}
 		err = op(to)
-		if !follow || to.name == "" || (err != Loop && err != NotDir) {
+		if !follow || to.name == "" || to.fixed || (err != Loop && err != NotDir) {
 			return err
 		}
 		linked, e := w.followName(to)
@@ -216,7 +217,8 @@ func (w *walk) step(name, rest string) error {
 		}
 	}
 	err := w.enter(name)
-	if err == NotDir {
+	// A link beneath a mount point is hidden by it.
+	if err == NotDir && w.top().p.child(name) == nil {
 		linked, e := w.followName(target{at: w.top(), name: name})
 		if e != nil || linked {
 			return e
