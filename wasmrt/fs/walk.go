@@ -3,6 +3,7 @@
 package fs
 
 import (
+	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -104,7 +105,7 @@ func (d *Dir) lookup(path string, follow bool, op func(target) error) error {
 }
 
 // errAgain asks for a second lookup without quick steps.
-const errAgain = Errno(0xffff)
+var errAgain = errors.New("look up once more")
 
 func (d *Dir) try(path string, follow, slow bool, op func(target) error) error {
 	w := &walk{t: d.t, stack: []place{d.place.retain()}, rest: path, slow: slow}
