@@ -26,7 +26,7 @@ CHILD   := wasmrt/process/embed/child.gz
 # Source folder and file of each example's module.
 GUESTS  := hello:hello/hello.wasm crash:crash/crash.wasm \
 	two-containers/writer:two-containers/writer.wasm two-containers/reader:two-containers/reader.wasm
-NATIVE  := clang lld wasi-libc libclang-rt-dev-wasm32 wabt
+NATIVE  := clang lld wasi-libc libclang-rt-dev-wasm32 wabt rustc libstd-rust-dev-wasm32
 
 .DEFAULT_GOAL := help
 
@@ -75,7 +75,7 @@ kubectl:
 .PHONY: native
 native:
 	@if ! command -v clang >/dev/null || ! command -v wasm-ld >/dev/null || ! command -v wat2wasm >/dev/null || \
-		! test -e /usr/lib/wasm32-wasi/crt1.o || \
+		! test -e /usr/lib/wasm32-wasi/crt1.o || ! test -x /usr/bin/rustc || ! test -d /usr/lib/rustlib/wasm32-wasi || \
 		! test -e "$$(clang --target=wasm32-wasi --print-libgcc-file-name)"; then \
 		sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
 		$$sudo apt-get update -q && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -q -y --no-install-recommends $(NATIVE); \
