@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"edgepod/server/registry/upstream"
 )
@@ -101,6 +103,53 @@ func FuzzDecodeFlawless(f *testing.F) {
 		want, _ := json.Marshal(slow)
 		if string(got) != string(want) {
 			t.Errorf("%q: got %s, want %s", body, got, want)
+		}
+	})
+}
+
+// A patch of the parts that it touches comes to the same as a patch of the whole.
+func FuzzPatchOfPartsIsPatchOfWhole(f *testing.F) {
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal([]byte(fullPod("x")), pod); err != nil {
+		f.Fatal(err)
+	}
+	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	pod.Annotations = map[string]string{"a/b": "c"}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	resource := newCluster(f, nil).registry.Resource("", "pods")
+	for i, bodies := range [][]string{
+		{`[{"op":"add","path":"/metadata/labels/n","value":"1"}]`, `[{"op":"move","from":"/metadata/labels","path":"/metadata/annotations"}]`, `[{"op":"copy","from":"/status","path":"/spec"}]`, `[{"op":"replace","path":"","value":{}}]`, `[{"op":"remove","path":"/metadata/annotations/a~1b"}]`, `[{"op":"test","path":"/spec/containers/0/name","value":"main"},{"op":"add","path":"/spec/containers/-","value":{"name":"b"}}]`, `[]`, `[{"op":"add","path":"/shoes","value":1}]`},
+		{`{"metadata":{"labels":{"app":null}}}`, `{"spec":null}`, `{"spec":{"containers":[{}]},"status":{"phase":"Running"}}`, `{"shoes":1}`, `{"kind":"Node"}`, `null`, `{}`, `{"metadata":7}`},
+		{`{"spec":{"containers":[{"name":"main","env":[{"name":"A","$patch":"delete"}]}]}}`, `{"$patch":"replace","metadata":{"name":"x"}}`, `{"metadata":{"$retainKeys":["name"],"name":"x"}}`, `{"status":{"$setElementOrder/conditions":[{"type":"Ready"}],"conditions":[{"type":"Ready","status":"False"}]}}`, `{"spec":{"$patch":"delete"}}`},
+	} {
+		for _, body := range bodies {
+			f.Add(i, []byte(body), true)
+			f.Add(i, []byte(body), false)
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind int, body []byte, strict bool) {
+		if kind < 0 || kind >= len(patchTypes) {
+			return
+		}
+		p := &patcher{resource: resource, namespace: "default", name: "x", limit: 1 << 20, validation: metav1.FieldValidationStrict}
+		if !strict {
+			p.validation = metav1.FieldValidationIgnore
+		}
+		if p.read(types.PatchType(patchTypes[kind]), body) != nil {
+			return
+		}
+		parts, partsErr := p.patched(pod.DeepCopy())
+		whole, wholeErr := p.patchAll(pod.DeepCopy())
+		if (partsErr == nil) != (wholeErr == nil) {
+			t.Fatalf("%s: of the parts: %v, of the whole: %v", body, partsErr, wholeErr)
+		}
+		if partsErr != nil {
+			return
+		}
+		got, _ := json.Marshal(parts)
+		want, _ := json.Marshal(whole)
+		if string(got) != string(want) {
+			t.Errorf("%s:\nof the parts %s\nof the whole %s", body, got, want)
 		}
 	})
 }

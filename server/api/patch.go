@@ -52,9 +52,6 @@ func (a *API) patch(r *request) error {
 	if err := p.read(kind, body); err != nil {
 		return err
 	}
-	if p.stored, err = a.Registry.Get(r.Request().Context(), r.resource, r.namespace, r.name); err != nil {
-		return err
-	}
 	return a.modify(r, options, p.apply, func() int {
 		r.warn(p.warnings...)
 		return http.StatusOK
@@ -80,9 +77,8 @@ type patcher struct {
 	merge      []byte          // a merge patch
 	strategic  map[string]any  // a strategic merge patch
 	unknown    []error         // what strict reading of the patch itself found
+	touched    touched
 
-	// stored is the object as it was before, nil if that isn't known.
-	stored   *registry.Object
 	warnings []string
 }
 
@@ -97,19 +93,22 @@ func (p *patcher) read(kind types.PatchType, body []byte) error {
 		if n := len(p.operations); n > maxPatchOperations {
 			return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, n))
 		}
+		p.touched = touchedByOperations(p.operations)
 		if n := copies(p.operations); n > maxPatchCopies {
 			return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum of copies in a JSON patch is %d, got %d", maxPatchCopies, n))
 		}
 	case types.MergePatchType:
-		p.merge = body
-		if err = p.readStrict(body, &map[string]any{}); err != nil {
+		var keys map[string]any
+		if err = p.readStrict(body, &keys); err != nil {
 			return badRequest("error decoding patch: %v", err)
 		}
+		p.merge, p.touched = body, touchedByKeys(keys)
 	default:
 		p.strategic = map[string]any{}
 		if err = p.readStrict(body, &p.strategic); err != nil {
 			return badRequest("%v", err)
 		}
+		p.touched = touchedByKeys(p.strategic)
 	}
 	return nil
 }
@@ -165,11 +164,26 @@ func (p *patcher) apply(live runtime.Object) (runtime.Object, error) {
 	return patched, nil
 }
 
+// patched takes apart only what the patch touches, and puts it back into the live object.
 func (p *patcher) patched(live runtime.Object) (runtime.Object, error) {
+	part := p.resource.New()
+	if p.touched == nil || !p.touched.copyFields(part, live) {
+		return p.patchAll(live)
+	}
+	part.GetObjectKind().SetGroupVersionKind(p.resource.Kind)
+	part, err := p.patchAll(part)
+	if err != nil {
+		return nil, err
+	}
+	p.touched.copyFields(live, part)
+	return live, nil
+}
+
+func (p *patcher) patchAll(live runtime.Object) (runtime.Object, error) {
 	if p.strategic != nil {
 		return p.applyStrategic(live)
 	}
-	before, err := p.encoded(live)
+	before, err := json.Marshal(live)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +192,7 @@ func (p *patcher) patched(live runtime.Object) (runtime.Object, error) {
 		if after, err = p.operate(before); err != nil {
 			return nil, err
 		}
-	} else if after, err = jsonpatch.MergePatch(before, p.merge); err != nil {
+	} else if after, err = careful(func() ([]byte, error) { return jsonpatch.MergePatch(before, p.merge) }); err != nil {
 		return nil, badRequest("%v", err)
 	}
 	patched := p.resource.New()
@@ -188,14 +202,6 @@ func (p *patcher) patched(live runtime.Object) (runtime.Object, error) {
 	}
 	unknown, err := kjson.UnmarshalStrict(after, patched)
 	return patched, p.outcome(string(after), unknown, err)
-}
-
-// encoded returns the live object as JSON: the stored bytes, where it is still the one that was stored before.
-func (p *patcher) encoded(live runtime.Object) ([]byte, error) {
-	if p.stored != nil && p.stored.Meta().GetResourceVersion() == live.(metav1.Object).GetResourceVersion() {
-		return p.stored.JSON(), nil
-	}
-	return json.Marshal(live)
 }
 
 // operate applies a JSON patch. Operations that copy can double a document each: they are applied one by one, and the
@@ -208,7 +214,7 @@ func (p *patcher) operate(document []byte) ([]byte, error) {
 			n = len(rest)
 		}
 		var err error
-		if document, err = rest[:n].Apply(document); err != nil {
+		if document, err = careful(func() ([]byte, error) { return rest[:n].Apply(document) }); err != nil {
 			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", groupless, "", err.Error(), 0, false)
 		}
 		if len(document) > p.limit {
@@ -236,7 +242,9 @@ func (p *patcher) applyStrategic(live runtime.Object) (runtime.Object, error) {
 		return nil, err
 	}
 	patch := runtime.DeepCopyJSON(p.strategic)
-	after, err := strategicpatch.StrategicMergeMapPatch(before, patch, p.resource.New())
+	after, err := careful(func() (map[string]any, error) {
+		return strategicpatch.StrategicMergeMapPatch(before, patch, p.resource.New())
+	})
 	if err != nil {
 		return nil, strategicError(err)
 	}
@@ -247,6 +255,16 @@ func (p *patcher) applyStrategic(live runtime.Object) (runtime.Object, error) {
 		unknown, err = strict.Errors(), nil
 	}
 	return patched, p.outcome(fmt.Sprintf("%+v", patch), unknown, err)
+}
+
+// careful calls a library that panics on some patches, and makes an error of that.
+func careful[T any](call func() (T, error)) (result T, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the patch does not fit the object: %v", value)
+		}
+	}()
+	return call()
 }
 
 func strategicError(err error) error {
