@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,14 +53,12 @@ func (w *worker) finish(a lifecycle.Action, result lifecycle.Result, then func(*
 type job struct {
 	*Agent
 	pod     *corev1.Pod
-	uid     string
 	sandbox sandbox.Sandbox
 	folder  podFolder
-	lock    interface {
-		Lock()
-		Unlock()
-	}
+	lock    *sync.Mutex // of the volumes
 	digests map[string]string
+	// first tells that the volumes have not been made yet.
+	first bool
 }
 
 func (w *worker) job() job {
@@ -67,7 +66,10 @@ func (w *worker) job() job {
 	for name, c := range w.seen.Containers {
 		digests[name] = c.Digest
 	}
-	return job{Agent: w.Agent, pod: w.pod, uid: string(w.uid), sandbox: w.sandbox, folder: w.folder, lock: &w.volumes, digests: digests}
+	return job{
+		Agent: w.Agent, pod: w.pod, sandbox: w.sandbox, folder: w.folder, lock: &w.volumes,
+		digests: digests, first: !w.seen.Volumes.Done,
+	}
 }
 
 // do performs the action. then, where not nil, runs in the worker's goroutine after the result was recorded.
@@ -127,8 +129,27 @@ func (j job) prepareVolumes() error {
 	err := j.volumeFolder().Prepare(j.values())
 	if err != nil {
 		j.event("", corev1.EventTypeWarning, "FailedMount", err.Error())
+	} else if j.first {
+		j.warnOfVolumes()
 	}
 	return err
+}
+
+// warnOfVolumes tells of what an emptyDir asks for and this node does not do.
+func (j job) warnOfVolumes() {
+	for _, v := range j.pod.Spec.Volumes {
+		if v.EmptyDir == nil {
+			continue
+		}
+		if v.EmptyDir.Medium == corev1.StorageMediumMemory {
+			j.event("", corev1.EventTypeWarning, "PossibleMemoryBackedVolumesOnDisk",
+				fmt.Sprintf("emptyDir volume %q asks for memory; this node keeps it on disk", v.Name))
+		}
+		if v.EmptyDir.SizeLimit != nil {
+			j.event("", corev1.EventTypeWarning, "VolumeSizeLimitIgnored",
+				fmt.Sprintf("emptyDir volume %q has a sizeLimit, which this node does not enforce", v.Name))
+		}
+	}
 }
 
 func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {

@@ -117,7 +117,6 @@ func (a *Agent) takeOver(ctx context.Context, spawn func(*worker)) error {
 	}
 	for _, w := range a.workers {
 		w.seen.Sandbox.Done = w.sandbox != nil
-		w.look = true
 		a.spawn(w)
 	}
 	return nil
@@ -166,6 +165,7 @@ func (a *Agent) newWorker(namespace, name string, uid types.UID) (*worker, error
 	w := &worker{
 		Agent: a, uid: uid, ref: ref, folder: folder, log: a.Log.With("pod", ref, "uid", string(uid)), box: newMailbox(),
 		halted: make(chan struct{}), results: make(chan func()), quit: make(chan struct{}),
+		look: true,
 	}
 	w.box.halt = a.halt
 	return w, nil

@@ -16,15 +16,19 @@ import (
 	"k8s.io/client-go/rest"
 
 	"edgepod/server/agent"
+	"edgepod/wasmrt/sandbox"
+	"edgepod/wasmrt/sandbox/sandboxtest"
 )
 
 // cut is a way to the API that a test can cut.
 type cut struct {
 	http.RoundTripper
-	off atomic.Bool
+	off   atomic.Bool
+	tries atomic.Int64
 }
 
 func (c *cut) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.tries.Add(1)
 	if c.off.Load() {
 		return nil, errors.New("the network is down")
 	}
@@ -231,6 +235,62 @@ func TestManyPodsComeUpAndGo(t *testing.T) {
 	}
 	c.poll("all pods to go", all(func(*corev1.Pod) bool { return false }))
 	c.poll("all folders to go", func() bool {
+		left, err := filepath.Glob(filepath.Join(c.dir, "agent/pods/*"))
+		return err == nil && len(left) == 0
+	})
+}
+
+func TestPodsOfAWipedNodeAreRestartedAndFinishedOnesLeftAlone(t *testing.T) {
+	c := newCluster(t)
+	_, stop := c.startReady()
+	pod := c.create(web("Always"))
+	once := c.create(strings.Replace(web("Never"), "name: web", "name: once", 1))
+	c.wait("web", "ready", ready)
+	c.wait("once", "ready", ready)
+	c.exit(pod, "main-0", 1)
+	c.wait("web", "restarted", restarted(1))
+	c.exit(once, "main-0", 0)
+	c.wait("once", "succeeded", phase(corev1.PodSucceeded))
+	stop()
+	if err := os.RemoveAll(filepath.Join(c.dir, "agent")); err != nil {
+		t.Fatal(err)
+	}
+	c.runtime = sandboxtest.NewFake()
+	c.startAgent()
+	p := c.wait("web", "restarted on the new node", restarted(2))
+	last := p.Status.ContainerStatuses[0].LastTerminationState.Terminated
+	if last == nil || last.Reason != "ContainerStatusUnknown" || last.ExitCode != 137 {
+		t.Errorf("last state: %+v", last)
+	}
+	if p := c.get("once"); p.Status.Phase != corev1.PodSucceeded || count(c.runtime.Calls(), "create "+string(once.UID)) > 0 {
+		t.Errorf("the pod that had succeeded was touched: %s, %q", p.Status.Phase, c.runtime.Calls())
+	}
+	c.delete("once", 1)
+	c.waitGone("once")
+}
+
+func TestOrphansAreRemovedOnlyAfterTheApiHasToldOfItsPods(t *testing.T) {
+	c := newCluster(t)
+	orphan, err := c.runtime.Create(t.Context(), sandbox.Spec{ID: "uid-of-nobody", Namespace: "default", Name: "orphan"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := orphan.Start(t.Context(), sandbox.ContainerSpec{ID: "c-0", Name: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(c.dir, "agent/pods/default_gone_uid-2/main"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	way, cutter := c.cuttable()
+	cutter.off.Store(true)
+	c.startAgentOver(way)
+	c.poll("a try to reach the API", func() bool { return cutter.tries.Load() > 3 })
+	if n := count(c.runtime.Calls(), "stop ") + count(c.runtime.Calls(), "remove "); n > 0 {
+		t.Errorf("an orphan was touched before the API had told of its pods: %q", c.runtime.Calls())
+	}
+	cutter.off.Store(false)
+	c.poll("the orphan to go", func() bool { return count(c.runtime.Calls(), "remove uid-of-nobody") == 1 })
+	c.poll("the folders to go", func() bool {
 		left, err := filepath.Glob(filepath.Join(c.dir, "agent/pods/*"))
 		return err == nil && len(left) == 0
 	})

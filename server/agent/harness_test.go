@@ -22,7 +22,7 @@ import (
 
 // cluster is a real control plane with an agent on a fake runtime.
 type cluster struct {
-	t       *testing.T
+	t       testing.TB
 	server  *server.Server
 	stop    func()
 	dir     string
@@ -33,7 +33,7 @@ type cluster struct {
 }
 
 // newCluster starts the control plane. The agent is started by the test.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), node: "n1", runtime: sandboxtest.NewFake()}
 	c.startServer("127.0.0.1:0")
@@ -168,7 +168,7 @@ func (c *cluster) waitEvent(pod, reason string) corev1.Event {
 	return found
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(p)))

@@ -13,8 +13,8 @@ import (
 	"edgepod/server/agent/lifecycle"
 )
 
-// The pauses of the reporter. A pod whose containers are about to run is not reported as pending for so long: most are
-// running by then, and one write is saved.
+// The pauses of the reporter. While a pod is on its way, to its first container or to its end, it is not reported for so
+// long: most have arrived by then, and writes are saved.
 const (
 	reportHold     = 100 * time.Millisecond
 	reportRetry    = 200 * time.Millisecond
@@ -26,7 +26,7 @@ type report struct {
 	sent     *corev1.PodStatus // last one that the API took
 	answered *corev1.PodStatus // what it made of it
 	busy     bool
-	since    time.Time // first wish to report a pending pod
+	since    time.Time // first wish to report a pod on its way
 	retryAt  time.Time
 	retry    time.Duration
 }
@@ -49,7 +49,8 @@ func (w *worker) reportStatus(ctx context.Context, now time.Time, acting bool) (
 	case now.Before(r.retryAt):
 		return false, r.retryAt
 	}
-	if status.Phase == corev1.PodPending && (acting || w.busy()) {
+	leaving := w.pod.DeletionTimestamp != nil && w.ended()
+	if (status.Phase == corev1.PodPending || leaving) && (acting && !w.releasing() || w.busy()) {
 		if r.since.IsZero() {
 			r.since = now
 		}
@@ -61,7 +62,12 @@ func (w *worker) reportStatus(ctx context.Context, now time.Time, acting bool) (
 	return false, time.Time{}
 }
 
-// busy tells whether an action that brings the pod up is under way.
+// releasing tells whether all that is left to do is to let the pod's object go, which waits for the report.
+func (w *worker) releasing() bool {
+	return !w.seen.Sandbox.Done && !w.seen.Volumes.Done && w.pod.DeletionTimestamp != nil
+}
+
+// busy tells whether an action that brings the pod up or takes it down is under way.
 func (w *worker) busy() bool {
 	if w.seen.Volumes.Busy || w.seen.Sandbox.Busy {
 		return true
@@ -75,7 +81,7 @@ func (w *worker) busy() bool {
 }
 
 func (w *worker) sendStatus(ctx context.Context, status corev1.PodStatus) {
-	w.report.busy = true
+	w.report.busy, w.report.since = true, time.Time{}
 	pod := *w.pod
 	pod.Status = status
 	w.acts.Go(func() {

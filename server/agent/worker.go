@@ -80,7 +80,6 @@ func (w *worker) run(ctx context.Context) {
 	defer w.acts.Wait()
 	defer close(w.quit)
 	defer w.sources.use(w.uid, nil, nil)
-	w.look = w.sandbox != nil
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -92,6 +91,8 @@ func (w *worker) run(ctx context.Context) {
 			if wake, done = w.step(ctx); done {
 				return
 			}
+		} else if w.seen.Halting {
+			w.closeHalted() // whose pod this is, the API has not told yet
 		}
 		timer.Stop()
 		if !wake.IsZero() {
@@ -147,11 +148,11 @@ func (w *worker) adopt(pod *corev1.Pod) {
 	w.pod, w.known = pod, true
 }
 
-// begin is called with the first pod that is seen.
+// begin is called with the first pod that is seen of a worker without a checkpoint: what the API knows is all there is to
+// remember, and the runtime is asked on top of it.
 func (w *worker) begin(pod *corev1.Pod) {
-	if len(w.seen.Containers) == 0 {
-		w.seen.Restore(pod.Status)
-	}
+	w.seen.Restore(pod.Status)
+	w.look = true
 	w.watchSources(pod)
 }
 
