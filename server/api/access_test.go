@@ -105,6 +105,12 @@ func TestNodesChangeOnlyPodsThatAreTheirs(t *testing.T) {
 	c.must(201, call{method: "POST", path: podsPath + "/x/binding", body: bind})
 	c.must(200, status)
 	c.must(404, call{method: "DELETE", path: podsPath + "/none", token: nodeToken})
+	const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+	for _, path := range []string{"/api/v1/nodes", leases} {
+		c.must(403, call{method: "POST", path: path, token: nodeToken, body: `{"metadata":{"name":"n2"}}`})
+		c.must(403, call{method: "POST", path: path, token: nodeToken, body: `{"metadata":{"generateName":"n1"}}`})
+		c.must(201, call{method: "POST", path: path, token: nodeToken, body: `{"metadata":{"name":"n1"}}`})
+	}
 }
 
 func TestRequestsFromWebPagesAndUnderOtherNamesAreRefused(t *testing.T) {

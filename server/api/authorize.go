@@ -33,13 +33,34 @@ func (r *request) action() action {
 func (a *API) authorize(r *request) error {
 	act := r.action()
 	allowed, reason := allowed(r.caller, act)
-	if allowed && reason == onlyOwnPods {
-		allowed = a.podIsOn(r, strings.TrimPrefix(r.caller.Name, userNodePrefix))
+	if node, ok := nodeOf(r.caller); ok && allowed && reason == onlyOwnPods {
+		allowed = a.podIsOn(r, node)
 	}
 	if allowed {
 		return nil
 	}
-	err := fmt.Errorf("%s", escape(act.refusal(r.caller.Name)))
+	return forbidden(r.caller, act, reason)
+}
+
+// authorizeCreate holds nodes to objects of their own name, which the path of a creation does not tell.
+func (r *request) authorizeCreate(name string) error {
+	node, ok := nodeOf(r.caller)
+	if !ok || name == node || r.plural != "nodes" && r.plural != "leases" {
+		return nil
+	}
+	act := r.action()
+	act.nameOfIt = name
+	return forbidden(r.caller, act, onlyItself)
+}
+
+// nodeOf returns the name of the node whose agent the caller is.
+func nodeOf(caller registry.Caller) (string, bool) {
+	node, ok := strings.CutPrefix(caller.Name, userNodePrefix)
+	return node, ok && slices.Contains(caller.Groups, groupNodes) && !slices.Contains(caller.Groups, groupMasters)
+}
+
+func forbidden(caller registry.Caller, act action, reason string) error {
+	err := fmt.Errorf("%s", escape(act.refusal(caller.Name)))
 	if reason != "" {
 		err = fmt.Errorf("%w: %s", err, reason)
 	}
@@ -80,8 +101,9 @@ func allowed(caller registry.Caller, act action) (bool, string) {
 		return allowedPath(caller, act), ""
 	case reviewOfOneself(act):
 		return slices.Contains(caller.Groups, groupAuthenticated), ""
-	case slices.Contains(caller.Groups, groupNodes) && strings.HasPrefix(caller.Name, userNodePrefix):
-		return allowedNode(strings.TrimPrefix(caller.Name, userNodePrefix), act)
+	}
+	if node, ok := nodeOf(caller); ok {
+		return allowedNode(node, act)
 	}
 	return false, ""
 }

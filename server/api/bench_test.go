@@ -134,7 +134,7 @@ func BenchmarkTLS(b *testing.B) {
 			i := n.Add(1)
 			return call{
 				method: "PATCH", path: podsPath + fmt.Sprint("/patched-", i%64), body: fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, i),
-				header: map[string]string{"Content-Type": "application/merge-patch+json"},
+				header: map[string]string{"Content-Type": "application/strategic-merge-patch+json"},
 			}
 		},
 		"Create": func() call { return call{method: "POST", path: podsPath, body: fullPod(fmt.Sprint("tls-", n.Add(1)))} },

@@ -22,6 +22,9 @@ func (a *API) create(r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.authorizeCreate(object.(metav1.Object).GetName()); err != nil {
+		return err
+	}
 	if err := matchNamespace(r.namespace, object.(metav1.Object)); err != nil {
 		return err
 	}

@@ -8,45 +8,32 @@ import (
 	"edgepod/server/registry"
 )
 
-// chunk gathers small writes into large ones: each write to an HTTP/2 stream is a talk between two goroutines.
-type chunk struct {
-	to  sink
-	buf []byte
-}
-
+// chunkSize is how large the writes of long answers are: each write to an HTTP/2 stream is a talk between two goroutines.
 const chunkSize = 128 << 10
 
-var chunks = sync.Pool{New: func() any { return &chunk{buf: make([]byte, 0, chunkSize)} }}
+var chunks = sync.Pool{New: func() any {
+	buf := make([]byte, 0, chunkSize)
+	return &buf
+}}
 
-func (c *chunk) reset(to sink) { c.to, c.buf = to, c.buf[:0] }
-
-func (c *chunk) Write(p []byte) (int, error) {
-	if len(c.buf)+len(p) > cap(c.buf) {
-		c.flush()
-	}
-	if len(p) > cap(c.buf) {
-		return c.to.Write(p)
-	}
-	c.buf = append(c.buf, p...)
-	return len(p), nil
-}
-
-func (c *chunk) flush() {
-	if len(c.buf) > 0 {
-		c.to.Write(c.buf)
-		c.buf = c.buf[:0]
-	}
-}
-
-// inChunks makes large writes of those of write.
+// inChunks makes large writes of the small ones of write.
 func inChunks(write func(w sink)) func(w sink) {
 	return func(w sink) {
-		c := chunks.Get().(*chunk)
-		defer chunks.Put(c)
-		c.reset(w)
-		write(c)
-		c.flush()
-		c.to = nil
+		kept := chunks.Get().(*[]byte)
+		defer chunks.Put(kept)
+		buf := (*kept)[:0]
+		write(func(part []byte) {
+			if len(buf)+len(part) > cap(buf) {
+				w(buf)
+				buf = buf[:0]
+			}
+			if len(part) > cap(buf) {
+				w(part)
+				return
+			}
+			buf = append(buf, part...)
+		})
+		w(buf)
 	}
 }
 

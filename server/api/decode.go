@@ -30,7 +30,11 @@ func (a *API) body(r *request) ([]byte, error) {
 		return nil, nil
 	}
 	control := http.NewResponseController(r.Response().Writer)
-	slow := time.AfterFunc(a.Limits.Upload, func() { control.SetReadDeadline(time.Now()) })
+	slow := time.AfterFunc(a.Limits.Upload, func() {
+		if err := control.SetReadDeadline(time.Now()); err != nil {
+			a.Log.Debug("a slow body can't be cut off", "err", err)
+		}
+	})
 	defer slow.Stop()
 	var buf bytes.Buffer
 	if req.ContentLength > 0 {

@@ -174,28 +174,38 @@ func (a *API) copyLog(r *request, from io.Reader) error {
 	if err := control.Flush(); err != nil {
 		return nil
 	}
-	defer control.SetWriteDeadline(time.Time{})
+	err := copyFlushed(control, w, from)
+	if deadline := setWriteDeadline(control, time.Time{}); deadline != nil {
+		a.Log.Debug("the connection of a log is gone", "err", deadline)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		a.Log.Debug("a log broke off", "pod", r.namespace+"/"+r.name, "err", err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// copyFlushed returns what ended the reading, unless it was the end; that the client left is no error.
+func copyFlushed(control *http.ResponseController, to io.Writer, from io.Reader) error {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			control.SetWriteDeadline(time.Now().Add(stalled))
-			if _, err := w.Write(buf[:n]); err != nil {
+			if err := setWriteDeadline(control, time.Now().Add(stalled)); err != nil {
+				return nil
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
 				return nil
 			}
 			if err := control.Flush(); err != nil {
 				return nil
 			}
 		}
-		switch {
-		case err == nil:
-		case errors.Is(err, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return nil
-		case errors.Is(err, context.Canceled):
-			return nil
-		default:
-			a.Log.Debug("a log broke off", "pod", r.namespace+"/"+r.name, "err", err)
-			panic(http.ErrAbortHandler)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }

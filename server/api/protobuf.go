@@ -78,14 +78,14 @@ func (a *API) writeListProtobuf(r *request, list registry.List, listMeta metav1.
 	head = protowire.AppendBytes(head, meta)
 	size := len(head) - protowire.SizeTag(listMetadata) - protowire.SizeBytes(len(meta)) + body + len(envelopeTail)
 	return a.writeParts(r, http.StatusOK, mediaProtobuf.String(), size, inChunks(func(w sink) {
-		w.Write(head)
+		w(head)
 		var prefix [protowireMax]byte
 		for _, item := range items {
 			tag := protowire.AppendTag(prefix[:0], listItem, protowire.BytesType)
-			w.Write(protowire.AppendVarint(tag, uint64(len(item))))
-			w.Write(item)
+			w(protowire.AppendVarint(tag, uint64(len(item))))
+			w(item)
 		}
-		w.Write([]byte(envelopeTail))
+		w([]byte(envelopeTail))
 	}))
 }
 

@@ -85,19 +85,19 @@ func (a *API) writeListJSON(r *request, list registry.List, listMeta metav1.List
 		size--
 	}
 	join := func(w sink) {
-		w.Write(head)
+		w(head)
 		for i, o := range list.Items {
 			if i > 0 {
-				w.Write(comma)
+				w(comma)
 			}
-			w.Write(o.JSON())
+			w(o.JSON())
 		}
-		w.Write(listTail)
+		w(listTail)
 	}
 	if r.out.pretty || r.out.media == mediaYAML {
 		var buf bytes.Buffer
 		buf.Grow(size)
-		join(&buf)
+		join(func(part []byte) { buf.Write(part) })
 		return a.writeJSON(r, r.out, http.StatusOK, bytes.TrimSpace(buf.Bytes()))
 	}
 	return a.writeParts(r, http.StatusOK, mediaJSON.String(), size, inChunks(join))

@@ -52,13 +52,24 @@ func (a *API) watch(r *request) error {
 	if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 		return err
 	}
-	s.begin()
-	if err == nil {
+	if begun := s.begin(); begun != nil {
+		err = begun
+	} else if err == nil {
 		err = s.run(ctx, watcher)
 	}
 	s.end(ctx, watcher, err)
 	// The deadline is the connection's, which may serve other requests.
-	s.control.SetWriteDeadline(time.Time{})
+	if err := setWriteDeadline(s.control, time.Time{}); err != nil {
+		a.Log.Debug("the connection of a watch is gone", "err", err)
+	}
+	return nil
+}
+
+// setWriteDeadline sets the deadline of a connection, if it is of a kind that has any.
+func setWriteDeadline(control *http.ResponseController, t time.Time) error {
+	if err := control.SetWriteDeadline(t); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
 	return nil
 }
 
@@ -105,7 +116,7 @@ func (a *API) newStream(r *request, options *internalversion.ListOptions) (*stre
 }
 
 // begin sends the headers, so that the client knows that it watches before anything happens.
-func (s *stream) begin() {
+func (s *stream) begin() error {
 	header := s.r.Response().Header()
 	kind := s.r.out.media.String()
 	if s.r.out.media == mediaProtobuf {
@@ -113,7 +124,7 @@ func (s *stream) begin() {
 	}
 	header["Content-Type"] = []string{kind}
 	s.r.Response().WriteHeader(http.StatusOK)
-	s.flush()
+	return s.flush()
 }
 
 // run sends events until the watch's time is over, its client gone or its history lost.
@@ -170,7 +181,9 @@ func (s *stream) send() error {
 	}
 	if now := time.Now(); now.Add(stalled).After(s.deadline) {
 		s.deadline = now.Add(2 * stalled)
-		s.control.SetWriteDeadline(s.deadline)
+		if err := setWriteDeadline(s.control, s.deadline); err != nil {
+			return errClient
+		}
 	}
 	_, err := s.r.Response().Write(s.buf)
 	s.buf = s.buf[:0]

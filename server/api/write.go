@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -125,25 +127,33 @@ func (a *API) writeJSON(r *request, out output, code int, body []byte) error {
 		return a.writeBytes(r, code, mediaJSON.String(), buf.Bytes())
 	}
 	return a.writeParts(r, code, mediaJSON.String(), len(body)+1, func(w sink) {
-		w.Write(body)
-		w.Write(newline)
+		w(body)
+		w(newline)
 	})
 }
 
 var newline = []byte{'\n'}
 
 func (a *API) writeBytes(r *request, code int, contentType string, body []byte) error {
-	return a.writeParts(r, code, contentType, len(body), func(w sink) { w.Write(body) })
+	return a.writeParts(r, code, contentType, len(body), func(w sink) { w(body) })
 }
 
-// sink takes the parts of an answer; errors end the writing and need no attention.
-type sink interface{ Write([]byte) (int, error) }
+// sink takes a part of an answer.
+type sink func(part []byte)
 
 // writeParts answers with a body of a known size, whose parts write hands over. The client's going away is no error of ours.
 func (a *API) writeParts(r *request, code int, contentType string, size int, write func(w sink)) error {
 	w := r.Response()
 	header := w.Header()
 	header["Content-Type"] = []string{contentType + r.contentSuffix}
+	var failed error
+	to := func(w io.Writer) sink {
+		return func(part []byte) {
+			if failed == nil {
+				_, failed = w.Write(part)
+			}
+		}
+	}
 	if size >= gzipFrom && compresses(r.Request()) {
 		header["Content-Encoding"] = []string{"gzip"}
 		header.Add("Vary", "Accept-Encoding")
@@ -151,13 +161,16 @@ func (a *API) writeParts(r *request, code int, contentType string, size int, wri
 		z := gzipWriters.Get().(*gzip.Writer)
 		defer gzipWriters.Put(z)
 		z.Reset(w)
-		write(z)
-		z.Close()
-		return nil
+		write(to(z))
+		failed = errors.Join(failed, z.Close())
+	} else {
+		header["Content-Length"] = []string{strconv.Itoa(size)}
+		w.WriteHeader(code)
+		write(to(w))
 	}
-	header["Content-Length"] = []string{strconv.Itoa(size)}
-	w.WriteHeader(code)
-	write(w)
+	if failed != nil {
+		a.Log.Debug("a client left before it was answered", "err", failed)
+	}
 	return nil
 }
 
