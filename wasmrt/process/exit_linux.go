@@ -17,6 +17,12 @@ import (
 // watch waits for the process's end in the background, until the runtime is closed.
 func (a *attempt) watch(proc *proc) {
 	r := a.pod.rt
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		proc.close()
+		return
+	}
 	r.watchers.Go(func() {
 		defer proc.close()
 		if err := proc.wait(); err != nil {

@@ -42,6 +42,7 @@ type attempt struct {
 
 	status sandbox.Status
 	proc   *proc         // nil until it has been started, and after its end
+	doomed bool          // it is to be killed as soon as it has a process
 	done   chan struct{} // closed at its end
 }
 
@@ -124,8 +125,11 @@ func (p *pod) Stop(ctx context.Context, id string, grace time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if !a.begun() {
+		grace = 0 // there is nothing yet that could react
+	}
 	if proc != nil && grace > 0 {
-		if err := proc.signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrClosed) {
+		if err := proc.signal(syscall.SIGTERM); err != nil {
 			return err
 		}
 	}
@@ -146,6 +150,14 @@ func (p *pod) Stop(ctx context.Context, id string, grace time.Duration) error {
 	return a.await(ctx)
 }
 
+// begun tells whether the guest has begun.
+func (a *attempt) begun() bool {
+	a.pod.mu.Lock()
+	defer a.pod.mu.Unlock()
+	a.noticeStart()
+	return a.status.State != sandbox.StateCreated
+}
+
 // await returns when the attempt has ended.
 func (a *attempt) await(ctx context.Context) error {
 	select {
@@ -161,6 +173,7 @@ func (a *attempt) await(ctx context.Context) error {
 // kill ends the attempt's process, and whatever else is in its cgroup, at once.
 func (a *attempt) kill() error {
 	a.pod.mu.Lock()
+	a.doomed = true
 	proc, ended := a.proc, a.status.State == sandbox.StateExited
 	a.pod.mu.Unlock()
 	if ended {
@@ -168,9 +181,7 @@ func (a *attempt) kill() error {
 	}
 	var err error
 	if proc != nil {
-		if err = proc.signal(syscall.SIGKILL); errors.Is(err, os.ErrClosed) {
-			err = nil
-		}
+		err = proc.signal(syscall.SIGKILL)
 	}
 	return errors.Join(err, a.pod.rt.groups.Kill(a.group))
 }

@@ -93,11 +93,11 @@ func (p *proc) wait() error {
 	})
 }
 
-// signal sends sig; a process that has ended is no error.
+// signal sends sig; a process that has ended is no error, nor is a proc that was closed.
 func (p *proc) signal(sig syscall.Signal) error {
 	var err error
-	if e := p.raw.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, 0) }); e != nil {
-		return e
+	if p.raw.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, 0) }) != nil {
+		return nil
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("send %s to process %d: %w", sig, p.pid, err)

@@ -306,7 +306,11 @@ func (r *Runtime) Close() error {
 		p.release()
 	}
 	r.watchers.Wait()
-	return nil
+	if len(pods) > 0 {
+		return nil
+	}
+	// The next runtime makes it again.
+	return r.groups.Remove(r.groups.Root())
 }
 
 // validID tells whether an id can be a file's name.

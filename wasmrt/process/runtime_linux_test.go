@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -217,5 +218,150 @@ func rewrite(t *testing.T, path string, change func(map[string]any)) {
 	}
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestDamagedFilesAreMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, dir)
+	s := create(t, r, "pod1")
+	c := spec(t, r, "before", "guest.wasm", "exit", "5")
+	for i, pattern := range []string{"code/*/wazero-*/*", "images/modules/*"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%s: %v, %v; want one file", pattern, files, err)
+		}
+		data, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)/2] ^= 0x40
+		if err := os.WriteFile(files[0], data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.ID = "c-" + itoa(i)
+		start(t, s, c)
+		if exit := await(t, s, c.ID); exit.Code != 5 {
+			t.Errorf("after damage to %s: %+v, want code 5", pattern, exit)
+		}
+	}
+}
+
+func TestLimitsOfCPUAreSet(t *testing.T) {
+	r := open(t, t.TempDir())
+	s := create(t, r, "pod1")
+	c := spec(t, r, "c", "guest.wasm", "loop")
+	c.Limits.CPUMilli, c.Limits.PIDs = 100, 1
+	start(t, s, c)
+	stats, err := s.Stats(t.Context(), "c")
+	if err != nil || stats.PIDs < 2 {
+		t.Errorf("stats: %+v, %v", stats, err)
+	}
+	if err := s.Stop(t.Context(), "c", 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStateFolderThatCannotBeWrittenIsAnError(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := process.New(process.Config{Dir: filepath.Join(file, "state")}); err == nil || !strings.Contains(err.Error(), "state folder") {
+		t.Errorf("New beneath a file: %v, want an error that names the state folder", err)
+	}
+	if _, err := process.New(process.Config{}); err == nil {
+		t.Error("New without a folder succeeded")
+	}
+}
+
+func TestChildHoldsNoOtherDescriptorAndNoRights(t *testing.T) {
+	r := open(t, t.TempDir())
+	s := create(t, r, "pod1")
+	st := start(t, s, spec(t, r, "c", "guest.wasm", "sleep"))
+	data, err := os.ReadFile(filepath.Join("/proc", itoa(st.PID), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		key, value, _ := strings.Cut(line, ":")
+		fields[key] = strings.TrimSpace(value)
+	}
+	for key, want := range map[string]string{"NoNewPrivs": "1", "Seccomp": "2", "CapEff": "0000000000000000", "CapPrm": "0000000000000000"} {
+		if fields[key] != want {
+			t.Errorf("%s of the child: %q, want %q", key, fields[key], want)
+		}
+	}
+	if os.Geteuid() == 0 && strings.HasPrefix(fields["Uid"], "0\t") {
+		t.Errorf("the child runs as root: %s", fields["Uid"])
+	}
+	env, err := os.ReadFile(filepath.Join("/proc", itoa(st.PID), "environ"))
+	if err == nil && len(env) > 0 {
+		t.Errorf("environment of the child: %q, want none", env)
+	}
+}
+
+func TestManyPodsAtOnce(t *testing.T) {
+	r := open(t, t.TempDir())
+	c := spec(t, r, "c", "guest.wasm", "exit", "9")
+	var pods sync.WaitGroup
+	for i := range 30 {
+		s := create(t, r, "pod-"+itoa(i))
+		mine := c
+		mine.Log.Path = filepath.Join(t.TempDir(), itoa(i), "0.log")
+		pods.Go(func() {
+			if _, err := s.Start(t.Context(), mine); err != nil {
+				t.Errorf("start: %v", err)
+				return
+			}
+			for {
+				changed := s.Changed()
+				if all, err := s.Status(t.Context()); err != nil || all[0].Exit != nil {
+					if err != nil || all[0].Exit.Code != 9 {
+						t.Errorf("status: %+v, %v", all, err)
+					}
+					return
+				}
+				<-changed
+			}
+		})
+	}
+	pods.Wait()
+}
+
+func TestStopReachesAContainerThatIsBeingStarted(t *testing.T) {
+	r := open(t, t.TempDir())
+	s := create(t, r, "pod1")
+	c := spec(t, r, "c", "guest.wasm", "sleep")
+	for i := range 10 {
+		c.ID = "c-" + itoa(i)
+		var starting sync.WaitGroup
+		starting.Go(func() { _, _ = s.Start(t.Context(), c) }) // fails where Stop was faster
+		for {
+			all, err := s.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) > 0 {
+				break
+			}
+		}
+		if err := s.Stop(t.Context(), c.ID, 0); err != nil && !errors.Is(err, sandbox.ErrNotFound) {
+			t.Fatal(err)
+		}
+		starting.Wait()
+		all, err := s.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, st := range all {
+			if st.State != sandbox.StateExited {
+				t.Errorf("after Stop: %+v", st)
+			}
+			if err := s.Forget(t.Context(), st.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -75,12 +75,13 @@ func (p *pod) reserve(spec sandbox.ContainerSpec) (*attempt, error) {
 	switch {
 	case !validID(spec.ID) || spec.Name == "":
 		return nil, refuse(fmt.Sprintf("the container has no name or an id that cannot be used: %q", spec.ID))
-	case len(spec.Args) == 0:
-		return nil, refuse("the container has no arguments; the first is the program's name")
 	case spec.Limits.Memory < 0 || spec.Limits.CPUMilli < 0:
 		return nil, refuse("a limit is negative")
 	}
 	a := p.newAttempt(spec)
+	if len(a.spec.Args) == 0 {
+		a.spec.Args = []string{spec.Name}
+	}
 	if a.spec.Log.Path == "" {
 		a.spec.Log.Path = filepath.Join(a.dir, outDir, "log")
 	}
@@ -164,6 +165,7 @@ func (a *attempt) startOnce(ctx context.Context) (_ sandbox.Status, damaged stri
 		st, err := a.running(c.proc, answer)
 		return st, "", err
 	}
+	a.hold(nil)
 	c.abandon()
 	if err != nil {
 		return sandbox.Status{}, "", a.diedEarly(ctx, err)
@@ -177,7 +179,23 @@ func (a *attempt) converse(ctx context.Context, c *child, req container.Request)
 	if err := atomicfile.WriteJSON(filepath.Join(a.dir, statusFile), record, false); err != nil {
 		return container.Answer{}, err
 	}
+	if a.hold(c.proc) {
+		return container.Answer{}, errStopped
+	}
 	return c.ask(ctx, req)
+}
+
+var errStopped = errors.New("it was stopped before its guest began")
+
+// hold makes the process known to Stop and Remove, while its guest has not begun, and tells whether they came before.
+func (a *attempt) hold(proc *proc) (doomed bool) {
+	a.pod.mu.Lock()
+	defer a.pod.mu.Unlock()
+	a.proc = proc
+	if proc != nil {
+		a.status.PID, a.status.StartTick = proc.pid, proc.startTick
+	}
+	return a.doomed
 }
 
 // running takes over the process, whose guest begins.
@@ -187,8 +205,6 @@ func (a *attempt) running(proc *proc, answer container.Answer) (sandbox.Status, 
 		r.log.Warn("container runs without its cpu limit", "container", a.spec.ID, "err", err)
 	}
 	p.mu.Lock()
-	a.proc = proc
-	a.status.PID, a.status.StartTick = proc.pid, proc.startTick
 	a.status.State, a.status.StartedAt = sandbox.StateRunning, answer.StartedAt
 	st, removed := a.status, p.removed
 	p.notify()
