@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -67,6 +68,12 @@ func (c *cluster) start(loops ...Loop) (stop func()) {
 	}
 	c.tb.Cleanup(stop)
 	return stop
+}
+
+// pass lets time go by, in a bubble of synctest, until all is quiet again.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 func (c *cluster) config() Config { return Config{Verbs: c.Verbs} }

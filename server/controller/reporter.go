@@ -133,13 +133,14 @@ func (r *reporter) at(pod *corev1.Pod) *reported {
 
 // due tells whether an Event is to be written about this.
 func (k *reported) due(n *notice) bool {
-	pause := repeatPeriod
-	if k.told.reason != n.reason {
-		pause = 0
-	} else if k.told.message != n.message {
-		pause = eventPause(k.written)
+	switch waited := n.at.Sub(k.told.at); {
+	case k.told.reason != n.reason:
+		return true
+	case k.told.message != n.message:
+		return waited >= eventPause(k.written)
+	default:
+		return waited >= repeatPeriod
 	}
-	return n.at.Sub(k.told.at) >= pause
 }
 
 // eventPause is how long after the last of so many Events the next one may follow.
