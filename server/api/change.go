@@ -130,6 +130,7 @@ func (a *API) delete(r *request) error {
 		return err
 	}
 	code := http.StatusOK
+	//lint:ignore SA1019 old clients ask in this way, and this answer is theirs
 	if !result.Gone && options.OrphanDependents != nil && !*options.OrphanDependents {
 		code = http.StatusAccepted
 	}

@@ -133,7 +133,7 @@ func (s *stream) run(ctx context.Context, watcher registry.Watcher) error {
 		until, cancel := context.WithTimeout(ctx, s.api.Limits.Bookmark)
 		err := s.events(until, watcher)
 		cancel()
-		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return err
 		}
 		if err := s.bookmark(watcher.Seen(), false); err != nil {

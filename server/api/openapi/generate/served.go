@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -10,17 +11,17 @@ import (
 )
 
 // served lists what the API serves, which a registry over an empty store knows.
-func served() ([]*registry.Resource, error) {
+func served() (resources []*registry.Resource, err error) {
 	dir, err := os.MkdirTemp("", "edgepod-generate-*")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s, err := store.Open(store.Config{Path: filepath.Join(dir, "db")})
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	r, err := registry.New(registry.Config{Store: s})
 	if err != nil {
 		return nil, err
