@@ -49,8 +49,10 @@ func negotiate(r *http.Request, what acceptable) (output, bool) {
 			if clause.Type != kind && clause.Type != "*" || clause.SubType != sub && clause.SubType != "*" {
 				continue
 			}
-			out := output{media: media(m), pretty: pretty || clause.Params["pretty"] == "1",
-				convert: schema.GroupVersionKind{Group: clause.Params["g"], Version: clause.Params["v"], Kind: clause.Params["as"]}}
+			out := output{
+				media: media(m), pretty: pretty || clause.Params["pretty"] == "1",
+				convert: schema.GroupVersionKind{Group: clause.Params["g"], Version: clause.Params["v"], Kind: clause.Params["as"]},
+			}
 			if stream := clause.Params["stream"]; stream != "" && stream != "watch" {
 				continue
 			}
