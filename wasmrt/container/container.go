@@ -45,7 +45,6 @@ const CodeTrap = 134
 // Request is what the parent wants run.
 type Request struct {
 	Container sandbox.ContainerSpec `json:"container"`
-	Hostname  string                `json:"hostname,omitempty"`
 	// Module is the file to run, Sum its SHA-256; Names the file of its function names, or "".
 	Module string `json:"module"`
 	Sum    string `json:"sum"`

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/metrics"
 	"strings"
 	"sync"
 	"time"
@@ -140,11 +139,4 @@ func (e *ending) writeJSON(name string, v any) error {
 		return err
 	}
 	return e.out.Rename(temp, name)
-}
-
-// liveHeap is the memory that the Go runtime holds now.
-func liveHeap() int64 {
-	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(samples)
-	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -87,22 +86,6 @@ func (e *ending) load(req Request, out *os.File) error {
 	answer(out, Answer{StartedAt: e.startedAt, Layers: layers})
 	e.finish(e.exitOf(g.call()))
 	return nil
-}
-
-// quiet lets the collector run only when memory grows, never by time: it waits for the guest to make a host call, and
-// everything else, also the stop request, waits for the collector. What loading a large module has left is given back
-// now; for a small one that takes longer than all the rest.
-func quiet() {
-	const (
-		worthwhile = 8 << 20
-		room       = 16 << 20
-	)
-	live := liveHeap()
-	if live > worthwhile {
-		debug.FreeOSMemory()
-		live = liveHeap()
-	}
-	debug.SetMemoryLimit(live + room)
 }
 
 func readModule(req Request) ([]byte, error) {

@@ -309,8 +309,11 @@ func (r *Runtime) Close() error {
 	if len(pods) > 0 {
 		return nil
 	}
-	// The next runtime makes it again.
-	return r.groups.Remove(r.groups.Root())
+	// The next runtime makes it again; one that cannot be removed costs nothing.
+	if err := r.groups.Remove(r.groups.Root()); err != nil {
+		r.log.Debug("remove the runtime's cgroup", "err", err)
+	}
+	return nil
 }
 
 // validID tells whether an id can be a file's name.

@@ -259,8 +259,8 @@ func (a *attempt) prepare(entry image.Entry, code compile.Code) (container.Reque
 	}
 	memory := r.memoryLimit(spec.Limits, a.pod.stored.Spec.Limits)
 	req := container.Request{
-		Container: spec, Hostname: a.pod.stored.Spec.Hostname,
-		Module: entry.Path, Sum: entry.Sum, Names: entry.NamesPath, Code: code, CodeDir: code.Dir,
+		Container: spec,
+		Module:    entry.Path, Sum: entry.Sum, Names: entry.NamesPath, Code: code, CodeDir: code.Dir,
 		Out: filepath.Join(a.dir, outDir), Jail: filepath.Join(r.cfg.Dir, jailDir),
 		UID: user.uid, GID: user.gid, UserNamespace: r.launch.inUserNamespace(),
 		Pages: pages(memory, code.Size),
