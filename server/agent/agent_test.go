@@ -295,3 +295,23 @@ func TestNodeIsRegisteredInFullAndKeepsOthersLabels(t *testing.T) {
 		t.Errorf("labels %v, taints %v", node.Labels, node.Spec.Taints)
 	}
 }
+
+func TestInterruptedPodsStartAgainWhateverTheirPolicy(t *testing.T) {
+	c := newCluster(t)
+	_, stop := c.startReady()
+	c.create(web("Never"))
+	c.wait("web", "ready", ready)
+	stop()
+	if err := agent.Interrupt(c.dir + "/agent"); err != nil {
+		t.Fatal(err)
+	}
+	sandboxes, err := c.runtime.List(t.Context())
+	if err != nil || len(sandboxes) != 1 {
+		t.Fatalf("sandboxes: %v, %v", sandboxes, err)
+	}
+	if err := sandboxes[0].Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.startAgent()
+	c.wait("web", "running again", restarted(1))
+}

@@ -240,6 +240,7 @@ func (p *planner) mainPhase(st corev1.PodStatus) corev1.PodPhase {
 			if t = cs.LastTerminationState.Terminated; t == nil {
 				return corev1.PodPending
 			}
+			restartable = true // it waits to run again
 		}
 		failed = failed || t.ExitCode != 0
 		restartable = restartable || s.Interrupted || restarts(p.pod, &p.pod.Spec.Containers[i], t.ExitCode)

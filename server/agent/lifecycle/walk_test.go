@@ -86,6 +86,7 @@ func (w *world) plan() lifecycle.Step {
 	if w.pod != nil {
 		w.pod.Status = step.Status
 	}
+	w.checkPhase(step.Status.Phase)
 	for _, a := range step.Actions {
 		w.check(a)
 		a.Begin(&w.seen, w.now)
@@ -97,6 +98,19 @@ func (w *world) plan() lifecycle.Step {
 		w.flight = append(w.flight, flight{a, w.now.Add(time.Duration(w.rand.IntN(3000)) * time.Millisecond)})
 	}
 	return step
+}
+
+// checkPhase holds that no pod has ended of which a container runs or is about to.
+func (w *world) checkPhase(phase corev1.PodPhase) {
+	w.t.Helper()
+	if w.pod == nil || phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+		return
+	}
+	for _, c := range w.pod.Spec.Containers {
+		if s := w.seen.Containers[c.Name]; s != nil && (s.Starting || s.State == sandbox.StateRunning) {
+			w.fatal("the pod is %s and %s is %+v", phase, c.Name, *s)
+		}
+	}
 }
 
 // check holds the promises that each action must keep.
