@@ -20,12 +20,12 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
+// maxTrust is how much memory a client gets for the mere promise of a body.
+const maxTrust = 64 << 10
+
 // body reads the request's body, which must not be larger or slower than allowed.
 func (a *API) body(r *request) ([]byte, error) {
 	req, limit := r.Request(), a.Limits.Body
-	if req.ContentLength > limit {
-		return nil, tooLarge(limit)
-	}
 	if req.Body == nil || req.ContentLength == 0 {
 		return nil, nil
 	}
@@ -36,13 +36,16 @@ func (a *API) body(r *request) ([]byte, error) {
 		}
 	})
 	defer slow.Stop()
+	if req.ContentLength > limit {
+		return nil, a.tooLarge(req.Body)
+	}
 	var buf bytes.Buffer
 	if req.ContentLength > 0 {
-		buf.Grow(int(req.ContentLength) + bytes.MinRead)
+		buf.Grow(int(min(req.ContentLength, maxTrust)) + bytes.MinRead)
 	}
 	n, err := buf.ReadFrom(io.LimitReader(req.Body, limit+1))
 	if n > limit {
-		return nil, tooLarge(limit)
+		return nil, a.tooLarge(req.Body)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, statusError(http.StatusRequestTimeout, metav1.StatusReasonTimeout, "the body of the request did not come in time")
@@ -53,8 +56,13 @@ func (a *API) body(r *request) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-func tooLarge(limit int64) error {
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", limit))
+// tooLarge refuses a body, after throwing away a good deal of the rest: a client that is still sending it when the answer
+// comes may not get to read the answer.
+func (a *API) tooLarge(rest io.Reader) error {
+	if _, err := io.CopyN(io.Discard, rest, 4*a.Limits.Body); err != nil && !errors.Is(err, io.EOF) {
+		a.Log.Debug("the rest of a large body did not come", "err", err)
+	}
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", a.Limits.Body))
 }
 
 // contentType returns the serializer of the request's body: JSON where the client names none.

@@ -81,3 +81,22 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 		t.Errorf("got %d bytes", n)
 	}
 }
+
+func TestALargeBodyIsAnswered(t *testing.T) {
+	c := newCluster(t, nil)
+	s := c.serve()
+	for range 5 {
+		q := call{method: http.MethodPost, path: configMapsPath, body: strings.Repeat("x", 5<<20)}
+		r := q.request()
+		r.RequestURI, r.URL.Scheme, r.URL.Host = "", "https", s.Listener.Addr().String()
+		answer, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(body), "limit is 3145728") || err != nil {
+			t.Errorf("got %s %s, %v", answer.Status, body, err)
+		}
+	}
+}
