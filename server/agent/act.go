@@ -172,7 +172,7 @@ func (j job) pullFailed(ctx context.Context, a lifecycle.Pull, err error) lifecy
 	r := lifecycle.Result{Err: err, Reason: sandbox.ReasonErrImagePull}
 	var image *sandbox.ImageError
 	if errors.As(err, &image) {
-		r.Reason = image.Reason
+		r.Reason, r.Err = image.Reason, errors.New(image.Message)
 	}
 	if ctx.Err() != nil {
 		return r
@@ -182,10 +182,10 @@ func (j job) pullFailed(ctx context.Context, a lifecycle.Pull, err error) lifecy
 		r.Err = fmt.Errorf("Container image %q is not present with pull policy of Never", a.Image)
 		j.event(a.Container, corev1.EventTypeWarning, r.Reason, r.Err.Error())
 	case sandbox.ReasonInvalidImageName:
-		j.event(a.Container, corev1.EventTypeWarning, "InspectFailed", err.Error())
+		j.event(a.Container, corev1.EventTypeWarning, "InspectFailed", r.Err.Error())
 	default:
 		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
-		j.event(a.Container, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", a.Image, err))
+		j.event(a.Container, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", a.Image, r.Err))
 	}
 	j.event(a.Container, corev1.EventTypeWarning, "Failed", "Error: "+r.Reason)
 	return r
@@ -245,7 +245,11 @@ func (j job) makeRoom(ctx context.Context, spec sandbox.ContainerSpec) error {
 }
 
 func (j job) stop(ctx context.Context, a lifecycle.Stop) error {
-	j.event(a.Container, corev1.EventTypeNormal, "Killing", "Stopping container "+a.Container)
+	message := "Stopping container " + a.Container
+	if a.Replace {
+		message = fmt.Sprintf("Container %s definition changed, will be restarted", a.Container)
+	}
+	j.event(a.Container, corev1.EventTypeNormal, "Killing", message)
 	if j.sandbox == nil {
 		return nil
 	}

@@ -315,3 +315,25 @@ func TestInterruptedPodsStartAgainWhateverTheirPolicy(t *testing.T) {
 	c.startAgent()
 	c.wait("web", "running again", restarted(1))
 }
+
+func TestNewImageReplacesTheContainer(t *testing.T) {
+	c := newCluster(t)
+	c.startReady()
+	pod := c.create(web("Never"))
+	c.wait("web", "ready", ready)
+	live := c.get("web")
+	live.Spec.Containers[0].Image = "edgepod.dev/other"
+	if _, err := c.api.CoreV1().Pods("default").Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p := c.wait("web", "running with its new image", restarted(1))
+	if got := p.Status.ContainerStatuses[0].Image; got != "edgepod.dev/other" || p.Status.ObservedGeneration != 2 {
+		t.Errorf("image %s, observedGeneration %d", got, p.Status.ObservedGeneration)
+	}
+	if spec, err := c.runtime.Spec(string(pod.UID), "main-1"); err != nil || spec.Image != "edgepod.dev/other" {
+		t.Errorf("second attempt: %+v, %v", spec, err)
+	}
+	if e := c.waitEvent("web", "Killing"); e.Message != "Container main definition changed, will be restarted" {
+		t.Errorf("event: %q", e.Message)
+	}
+}

@@ -68,7 +68,10 @@ func (a Pull) String() string {
 }
 
 // Begin implements Action.
-func (a Pull) Begin(seen *Observed, _ time.Time) { seen.Container(a.Container).Pull.Busy = true }
+func (a Pull) Begin(seen *Observed, _ time.Time) {
+	c := seen.Container(a.Container)
+	c.Pull.Busy, c.Image = true, a.Image
+}
 
 // End implements Action.
 func (a Pull) End(seen *Observed, r Result, now time.Time) {
@@ -128,26 +131,30 @@ func (a Start) End(seen *Observed, r Result, now time.Time) {
 	c.Start = Failure{Reason: r.Reason, Message: r.Err.Error(), At: now, Delay: seen.Node.Retry}
 }
 
-// Stop ends an attempt, killing it when Grace has passed. Doing it again with less grace shortens it.
+// Stop ends an attempt, killing it when Grace has passed. Doing it again with less grace shortens it. Replace tells that
+// the pod goes on, and the container is to start again in its new shape.
 type Stop struct {
 	Container string
 	Attempt   int
 	Grace     time.Duration
+	Replace   bool
 }
 
 func (a Stop) String() string {
-	return fmt.Sprintf("stop %s attempt %d within %s", a.Container, a.Attempt, a.Grace)
+	verb := "stop"
+	if a.Replace {
+		verb = "replace"
+	}
+	return fmt.Sprintf("%s %s attempt %d within %s", verb, a.Container, a.Attempt, a.Grace)
 }
 
 // Begin implements Action.
 func (a Stop) Begin(seen *Observed, now time.Time) {
 	c := seen.Container(a.Container)
 	c.StopBy = now.Add(a.Grace)
-	if seen.StopSince.IsZero() {
+	c.Interrupted = c.Interrupted || seen.Halting || a.Replace
+	if seen.StopSince.IsZero() && !a.Replace {
 		seen.StopSince = now
-	}
-	if seen.Halting {
-		c.Interrupted = true
 	}
 }
 

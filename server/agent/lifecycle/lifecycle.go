@@ -241,6 +241,10 @@ func (p *planner) ensure(t Task, make Action) bool {
 // container starts the container's next attempt if it is to run and does not; ready tells that all it needs is there.
 func (p *planner) container(c *corev1.Container, ready bool) {
 	s := p.seen.known(c.Name)
+	changed := s.Image != "" && s.Image != c.Image
+	if changed && s.State == sandbox.StateRunning {
+		p.replace(s, c.Name)
+	}
 	if s.alive() || s.Pull.Busy {
 		return
 	}
@@ -256,12 +260,19 @@ func (p *planner) container(c *corev1.Container, ready bool) {
 	}
 	switch {
 	case !p.due(s.Start.retryAt()):
-	case !s.Pull.Done:
+	case !s.Pull.Done || changed:
 		if p.due(s.Pull.Failure.retryAt()) {
 			p.do(Pull{Container: c.Name, Image: c.Image, Policy: sandbox.PullPolicy(c.ImagePullPolicy)})
 		}
 	case ready:
 		p.do(Start{Container: c.Name, Attempt: attempt, Backoff: backoff})
+	}
+}
+
+// replace stops a container whose image has changed, so that it starts again with the new one.
+func (p *planner) replace(s *Container, name string) {
+	if s.StopBy.IsZero() || p.due(s.StopBy.Add(p.seen.Node.Retry)) {
+		p.do(Stop{Container: name, Attempt: s.Attempt(), Grace: p.specGrace(), Replace: true})
 	}
 }
 

@@ -87,7 +87,9 @@ type Container struct {
 	Attempts  int           `json:"attempts,omitempty"`
 	State     sandbox.State `json:"state,omitempty"`
 	StartedAt time.Time     `json:"startedAt,omitzero"`
-	Digest    string        `json:"digest,omitempty"`
+	// Image is the reference that the newest attempt, or the next one once it is pulled, was made from; Digest is its digest.
+	Image  string `json:"image,omitempty"`
+	Digest string `json:"digest,omitempty"`
 	// Exit of the newest attempt in state exited; Last that of the attempt before the newest.
 	Exit *sandbox.Exit `json:"exit,omitempty"`
 	Last *sandbox.Exit `json:"last,omitempty"`
@@ -212,7 +214,8 @@ func (c *Container) merge(st sandbox.Status) {
 		c.State = sandbox.StateCreated
 		return
 	}
-	c.State, c.StartedAt, c.Digest, c.Start = st.State, st.StartedAt, cmp.Or(st.Digest, c.Digest), Failure{}
+	c.State, c.StartedAt, c.Start = st.State, st.StartedAt, Failure{}
+	c.Image, c.Digest = cmp.Or(st.Image, c.Image), cmp.Or(st.Digest, c.Digest)
 	if st.State == sandbox.StateExited {
 		c.Exit, c.StopBy = st.Exit, time.Time{}
 	}
