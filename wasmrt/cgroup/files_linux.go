@@ -51,14 +51,14 @@ func removeFolder(folder string) error {
 			}
 		}
 	}
-	for wait := time.Millisecond; ; wait *= 2 {
+	const patience, pause = time.Second, 2 * time.Millisecond
+	for began := time.Now(); ; time.Sleep(pause) {
 		err := syscall.Rmdir(folder)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if !errors.Is(err, syscall.EBUSY) || wait > 500*time.Millisecond {
+		if !errors.Is(err, syscall.EBUSY) || time.Since(began) > patience {
 			return &fs.PathError{Op: "remove cgroup", Path: folder, Err: err}
 		}
-		time.Sleep(wait)
 	}
 }

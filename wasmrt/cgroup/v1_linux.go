@@ -195,6 +195,7 @@ func (t *v1) kill(ref Ref) error {
 }
 
 // remove gives back the page cache that is charged to the group first: the kernel keeps a dead group as long as it has any.
+// That may take a tenth of a second.
 func (t *v1) remove(ref Ref) error {
 	if folder, ok := t.folder(ref, cgroup1.Memory); ok {
 		// It fails for a group that has gone, which is no concern.

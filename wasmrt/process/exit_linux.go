@@ -24,21 +24,27 @@ func (a *attempt) watch(proc *proc) {
 		return
 	}
 	r.watchers.Go(func() {
-		defer proc.close()
 		if err := proc.wait(); err != nil {
 			return // closed: whoever comes next adopts the process
 		}
 		how, known := proc.reap()
+		proc.close()
 		if err := a.ended(how, known); err != nil {
 			r.log.Error("record the end of a container", "container", a.spec.ID, "err", err)
 		}
 	})
 }
 
-// ended records how the attempt ended, and clears up what needs no process any more.
+// ended records how the attempt ended, and clears up what needs no process any more: the kernel may take a while for that,
+// so the news goes first.
 func (a *attempt) ended(how ended, known bool) error {
 	exit, err := a.exitRecord(how, known)
-	err = errors.Join(err, a.pod.rt.groups.Remove(a.group))
+	a.announce(exit)
+	defer close(a.cleared)
+	return errors.Join(err, a.pod.rt.groups.Remove(a.group))
+}
+
+func (a *attempt) announce(exit sandbox.Exit) {
 	a.pod.mu.Lock()
 	defer a.pod.mu.Unlock()
 	a.noticeStart()
@@ -48,7 +54,6 @@ func (a *attempt) ended(how ended, known bool) error {
 	a.status.State, a.status.Exit, a.proc = sandbox.StateExited, &exit, nil
 	close(a.done)
 	a.pod.notify()
-	return err
 }
 
 // noticeStart reads when the guest began, where its process has said so and nobody has heard. The caller holds the lock.

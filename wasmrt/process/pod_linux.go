@@ -44,6 +44,8 @@ type attempt struct {
 	proc   *proc         // nil until it has been started, and after its end
 	doomed bool          // it is to be killed as soon as it has a process
 	done   chan struct{} // closed at its end
+	// cleared is closed when what the process needed is cleared up, after done.
+	cleared chan struct{}
 }
 
 func newPod(r *Runtime, s stored) *pod {
@@ -56,7 +58,7 @@ func newPod(r *Runtime, s stored) *pod {
 func (p *pod) newAttempt(spec sandbox.ContainerSpec) *attempt {
 	return &attempt{
 		pod: p, spec: spec, dir: filepath.Join(p.dir, containersDir, spec.ID), group: p.group.Child(spec.ID),
-		done: make(chan struct{}),
+		done: make(chan struct{}), cleared: make(chan struct{}),
 		status: sandbox.Status{
 			ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: sandbox.StateCreated, Image: spec.Image, Digest: spec.Digest,
 		},
@@ -267,19 +269,14 @@ func (p *pod) Remove(ctx context.Context) error {
 			return errors.Join(append(errs, err)...)
 		}
 	}
-	errs = append(errs, p.rt.groups.Remove(p.group), os.RemoveAll(p.dir))
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, os.RemoveAll(p.dir))...); err != nil {
 		return fmt.Errorf("remove sandbox %s: %w", p.stored.Spec.ID, err)
 	}
-	p.rt.mu.Lock()
-	if p.rt.pods[p.stored.Spec.ID] == p {
-		delete(p.rt.pods, p.stored.Spec.ID)
-	}
-	p.rt.mu.Unlock()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.attempts = nil
 	p.notify()
+	p.mu.Unlock()
+	p.rt.forget(p, attempts)
 	return nil
 }
 

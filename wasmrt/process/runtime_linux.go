@@ -42,9 +42,11 @@ type Runtime struct {
 	// watchers are the goroutines that wait for processes; they end with the process, or by Close.
 	watchers sync.WaitGroup
 
-	mu     sync.Mutex
-	pods   map[string]*pod
-	closed bool
+	mu   sync.Mutex
+	pods map[string]*pod
+	// clearing holds a channel, closed at the end, for each removed sandbox whose cgroup is still there.
+	clearing map[string]chan struct{}
+	closed   bool
 	// closing is closed by Close.
 	closing chan struct{}
 }
@@ -67,7 +69,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("container runtime: %w", err)
 	}
-	r := &Runtime{cfg: cfg, log: cfg.Log, pods: map[string]*pod{}, closing: make(chan struct{}), groups: cgroup.Open(cfg.Cgroup)}
+	r := &Runtime{cfg: cfg, log: cfg.Log, pods: map[string]*pod{}, clearing: map[string]chan struct{}{}, closing: make(chan struct{}), groups: cgroup.Open(cfg.Cgroup)}
 	prog, err := program(cfg.ChildPath, filepath.Join(cfg.Dir, binDir))
 	if err != nil {
 		return nil, fmt.Errorf("container runtime: %w", err)
@@ -252,6 +254,16 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 		return nil, fmt.Errorf("create sandbox: %q is no valid id", spec.ID)
 	}
 	r.mu.Lock()
+	for r.clearing[spec.ID] != nil {
+		cleared := r.clearing[spec.ID]
+		r.mu.Unlock()
+		select {
+		case <-cleared:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		r.mu.Lock()
+	}
 	defer r.mu.Unlock()
 	if p, ok := r.pods[spec.ID]; ok {
 		return p, nil
@@ -274,6 +286,32 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	}
 	r.pods[spec.ID] = p
 	return p, nil
+}
+
+// forget takes a removed sandbox off the list. Its cgroup goes in the background: giving back its memory can take the
+// kernel a tenth of a second.
+func (r *Runtime) forget(p *pod, attempts []*attempt) {
+	id := p.stored.Spec.ID
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pods[id] != p || r.closed {
+		return // removed before, or the next runtime will do it
+	}
+	delete(r.pods, id)
+	cleared := make(chan struct{})
+	r.clearing[id] = cleared
+	r.watchers.Go(func() {
+		for _, a := range attempts {
+			<-a.cleared
+		}
+		if err := r.groups.Remove(p.group); err != nil {
+			r.log.Warn("remove the cgroup of a sandbox", "uid", id, "err", err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.clearing, id)
+		close(cleared)
+	})
 }
 
 var errClosed = errors.New("the container runtime is closed")

@@ -106,6 +106,7 @@ func (a *attempt) discard() error {
 	a.status.State = sandbox.StateExited
 	close(a.done)
 	a.pod.mu.Unlock()
+	defer close(a.cleared)
 	return errors.Join(a.pod.rt.groups.Remove(a.group), os.RemoveAll(a.dir))
 }
 
