@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -117,16 +116,21 @@ func (c *client) api() (rest.Interface, error) {
 	return c.shared, err
 }
 
+// answer returns the body of an answer; an error in it is the server's own words.
+func answer(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
 // core returns a client for the core group's paths, with typed bodies.
 func (c *client) core() (rest.Interface, error) {
 	config, err := c.restConfig()
 	if err != nil {
 		return nil, err
 	}
-	config.APIPath = "/api"
-	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	return rest.RESTClientFor(config)
+	return coreClient(config)
 }
 
 // explain adds what to do to the errors that a newcomer meets first.

@@ -62,7 +62,7 @@ func newRootCommand(a *app) *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"cluster", "The cluster:", []*cobra.Command{kubeconfigCommand(a)}},
+		{"cluster", "The cluster:", []*cobra.Command{upCommand(a), serverCommand(a), agentCommand(a), downCommand(a), kubeconfigCommand(a), doctorCommand(a)}},
 		{"objects", "What runs in it:", []*cobra.Command{runCommand(a), applyCommand(a), getCommand(a), describeCommand(a), logsCommand(a), deleteCommand(a)}},
 	}
 	for _, g := range groups {

@@ -130,7 +130,7 @@ func (o *deleteOptions) delete(ctx context.Context, t target) (types.UID, error)
 	if err != nil {
 		return "", err
 	}
-	data, err := api.Delete().AbsPath(t.path()...).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
+	data, err := answer(api.Delete().AbsPath(t.path()...).SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
 	if err != nil {
 		return "", err
 	}

@@ -131,7 +131,7 @@ func (o *getOptions) pages(ctx context.Context, t target, accept string, use fun
 		if next != "" {
 			req.Param("continue", next)
 		}
-		data, err := req.Do(ctx).Raw()
+		data, err := answer(req.Do(ctx))
 		if o.ignoreMissing && apierrors.IsNotFound(err) {
 			return nil
 		}

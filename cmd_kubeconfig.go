@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"edgepod/server"
 )
 
 // contextName is what a merged kubeconfig calls our cluster, user and context.
@@ -16,12 +19,16 @@ const contextName = "edgepod"
 
 func kubeconfigCommand(a *app) *cobra.Command {
 	var merge, path bool
+	var node string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the administrator's kubeconfig, or merge it into your own",
 		Long:  "Prints the kubeconfig in the data folder. With --merge, adds its cluster to the kubeconfig that kubectl uses\n(the first file of $KUBECONFIG, else ~/.kube/config) as context \"" + contextName + "\" and makes that the current one;\nother entries stay as they are.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if node != "" {
+				return printNodeKubeconfig(a, node)
+			}
 			own := kubeconfigPath(a.dataDir)
 			data, err := os.ReadFile(own)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -43,8 +50,18 @@ func kubeconfigCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&merge, "merge", false, "merge it into the kubeconfig that kubectl uses")
 	cmd.Flags().BoolVar(&path, "path", false, "print the file's path alone")
-	cmd.MarkFlagsMutuallyExclusive("merge", "path")
+	cmd.Flags().StringVar(&node, "node", "", "print one instead with which the agent of that node joins the cluster")
+	cmd.MarkFlagsMutuallyExclusive("merge", "path", "node")
 	return cmd
+}
+
+func printNodeKubeconfig(a *app, node string) error {
+	data, err := server.NodeKubeconfig(a.dataDir, node, time.Now())
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(data)
+	return err
 }
 
 // mergeKubeconfig adds the cluster, user and context of the file own to the user's kubeconfig, replacing those that an

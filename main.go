@@ -4,9 +4,12 @@ package main
 import (
 	"context"
 	"os"
+
+	"edgepod/wasmrt/process"
 )
 
 func main() {
+	process.ChildMain()
 	a := &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr}
 	os.Exit(execute(context.Background(), a, os.Args[1:]))
 }

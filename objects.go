@@ -284,7 +284,7 @@ func (c *client) get(ctx context.Context, t target) (*unstructured.Unstructured,
 	if err != nil {
 		return nil, err
 	}
-	data, err := api.Get().AbsPath(t.path()...).Do(ctx).Raw()
+	data, err := answer(api.Get().AbsPath(t.path()...).Do(ctx))
 	if err != nil {
 		return nil, err
 	}

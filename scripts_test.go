@@ -45,7 +45,9 @@ func runScripts(t *testing.T, pattern string) {
 					"edgepod": runProgram(built.edgepod),
 					"cluster": built.cluster,
 					"start":   built.start,
-					"stop":    stopProgram,
+					"halt":    stopProgram,
+					"wasm":    buildGuest,
+					"expand":  expandFile,
 				},
 			})
 		})
@@ -53,7 +55,7 @@ func runScripts(t *testing.T, pattern string) {
 }
 
 // programs are what scripts run.
-type programs struct{ edgepod, kubectl, root string }
+type programs struct{ edgepod, kubectl, root, goCache string }
 
 // buildPrograms builds edgepod, the guests of the examples and kubectl, which is quick where nothing has changed.
 func buildPrograms(t *testing.T) *programs {
@@ -70,8 +72,15 @@ func buildPrograms(t *testing.T) *programs {
 	if out, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("make %s: %v\n%s", target, err, out)
 	}
+	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	cache := filepath.Join(root, ".cache")
-	return &programs{edgepod: filepath.Join(cache, "test", "edgepod"), kubectl: filepath.Join(cache, "kubectl"), root: root}
+	return &programs{
+		edgepod: filepath.Join(cache, "test", "edgepod"), kubectl: filepath.Join(cache, "kubectl"),
+		root: root, goCache: strings.TrimSpace(string(goCache)),
+	}
 }
 
 // setup gives each script a home of its own, so that nothing of the user's is read or written.
@@ -81,6 +90,7 @@ func (p *programs) setup(env *testscript.Env) error {
 	env.Setenv("KUBECACHEDIR", filepath.Join(env.WorkDir, ".kubecache"))
 	env.Setenv("EXAMPLES", filepath.Join(p.root, "examples"))
 	env.Setenv("EDGEPOD", p.edgepod)
+	env.Setenv("GOCACHE", p.goCache)
 	env.Values[running{}] = map[string]*program{}
 	return nil
 }
@@ -96,6 +106,26 @@ func runProgram(path string) func(*testscript.TestScript, bool, []string) {
 			ts.Fatalf("%s: %v", filepath.Base(path), err)
 		}
 	}
+}
+
+// buildGuest makes a module of a Go file or of WebAssembly text:
+//
+//	wasm SOURCE MODULE
+func buildGuest(ts *testscript.TestScript, neg bool, args []string) {
+	source, module := ts.MkAbs(args[0]), ts.MkAbs(args[1])
+	if filepath.Ext(source) == ".wat" {
+		ts.Check(ts.Exec("wat2wasm", source, "-o", module))
+		return
+	}
+	ts.Check(ts.Exec("env", "GOOS=wasip1", "GOARCH=wasm", "go", "build", "-o", module, source))
+}
+
+// expandFile replaces $NAME in a file by the script's variables:
+//
+//	expand FILE
+func expandFile(ts *testscript.TestScript, neg bool, args []string) {
+	path := ts.MkAbs(args[0])
+	ts.Check(os.WriteFile(path, []byte(os.Expand(ts.ReadFile(args[0]), ts.Getenv)), 0o644))
 }
 
 // running is the key of a script's started programs.
@@ -129,7 +159,7 @@ func (p *programs) cluster(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// start starts edgepod beside the script, until stop or the script's end, and returns when it says that it is up:
+// start starts edgepod beside the script, until halt or the script's end, and returns when it says that it is up:
 //
 //	start NAME ARGS...
 func (p *programs) start(ts *testscript.TestScript, neg bool, args []string) {
@@ -171,7 +201,7 @@ func (p *programs) launch(ts *testscript.TestScript, name string, args []string,
 
 // stopProgram ends a started program, by closing its standard input and by the signal where one is given, and waits:
 //
-//	stop NAME [-INT|-TERM|-KILL]
+//	halt NAME [-INT|-TERM|-KILL]
 func stopProgram(ts *testscript.TestScript, neg bool, args []string) {
 	all := ts.Value(running{}).(map[string]*program)
 	p, ok := all[args[0]]

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func downCommand(a *app) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the cluster of the data folder, and its pods",
+		Long:  "Stops the edgepod that runs on the data folder, with its pods, and waits until both have ended. Pods that outlived an\nedgepod which has died are stopped too. Everything stays in the data folder: the next `edgepod up` starts the pods again.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return down(ctx, a)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "kill what has not ended by then")
+	return cmd
+}
+
+func down(ctx context.Context, a *app) error {
+	if !exists(a.dataDir) {
+		return fmt.Errorf("there is no data folder %s", a.dataDir)
+	}
+	held, err := lockDataDir(a.dataDir)
+	var inUse errInUse
+	stopped := errors.As(err, &inUse)
+	if stopped {
+		held, err = stopHolder(ctx, a.dataDir, inUse.pid)
+	}
+	if err != nil {
+		return err
+	}
+	defer held.release()
+	runtime, err := newRuntime(a.dataDir, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer runtime.Close()
+	left, err := runtime.List(ctx)
+	if err != nil {
+		return err
+	}
+	if err := stopPods(ctx, runtime, stopGrace); err != nil {
+		return err
+	}
+	switch {
+	case stopped:
+		_, err = fmt.Fprintf(a.out, "Stopped edgepod (pid %d) and its pods.\n", inUse.pid)
+	case len(left) > 0:
+		_, err = fmt.Fprintf(a.out, "No edgepod was running on %s; stopped the %d pods that an earlier one had left.\n", a.dataDir, len(left))
+	default:
+		_, err = fmt.Fprintf(a.out, "No edgepod was running on %s.\n", a.dataDir)
+	}
+	return err
+}
+
+// stopHolder asks the process that holds the data folder to stop with its pods, and returns the lock that it gave up.
+// When ctx ends, it is killed.
+func stopHolder(ctx context.Context, dir string, pid int) (*lock, error) {
+	if pid <= 0 {
+		return nil, errInUse{dir, pid}
+	}
+	if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return nil, fmt.Errorf("stop edgepod (pid %d): %w", pid, err)
+	}
+	held, err := waitForLock(ctx, dir)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return held, err
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return nil, fmt.Errorf("kill edgepod (pid %d): %w", pid, err)
+	}
+	return waitForLock(context.WithoutCancel(ctx), dir)
+}
+
+// waitForLock returns the data folder's lock when its holder has given it up.
+func waitForLock(ctx context.Context, dir string) (*lock, error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		held, err := lockDataDir(dir)
+		var inUse errInUse
+		if !errors.As(err, &inUse) {
+			return held, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+)
+
+type upOptions struct {
+	app       *app
+	cluster   clusterOptions
+	logLevel  slog.Level
+	ephemeral bool
+}
+
+func upCommand(a *app) *cobra.Command {
+	o := &upOptions{app: a, logLevel: slog.LevelWarn}
+	cmd := &cobra.Command{
+		Use:   "up [flags] [--ephemeral [-- COMMAND ARGS]]",
+		Short: "Start a cluster of one node, in the foreground",
+		Long: `Starts the API server, the controllers and a node in one process. State is kept in the data folder.
+
+Ctrl-C stops the cluster and its pods, which start again with the next "up"; a second Ctrl-C kills them at once. SIGTERM,
+as service managers send it, leaves pods running for the next start to adopt. "edgepod down" ends both from elsewhere.
+
+With --ephemeral the cluster has a folder and a port of its own and is gone at the end, pods and all. A command after "--"
+is run with KUBECONFIG set once the node is ready; its exit code becomes edgepod's.`,
+		Example: "  edgepod up\n  edgepod up --image-dir ./build --host-path /srv/data\n  edgepod up --ephemeral -- kubectl get nodes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0 && !o.ephemeral:
+				return fmt.Errorf("a command to run (%q) goes with --ephemeral only", args[0])
+			case o.ephemeral && cmd.Flags().Changed("data-dir"):
+				return errors.New("--ephemeral has a data folder of its own: leave --data-dir out")
+			case o.ephemeral && !cmd.Flags().Changed("listen"):
+				o.cluster.listen = "127.0.0.1:0"
+			}
+			return o.run(cmd.Context(), args)
+		},
+	}
+	f := cmd.Flags()
+	addServerFlags(f, &o.cluster)
+	addNodeFlags(f, &o.cluster)
+	addLogFlag(f, &o.logLevel)
+	f.BoolVar(&o.ephemeral, "ephemeral", false, "a throw-away cluster on a free port, for the time of the command after --")
+	return cmd
+}
+
+func addServerFlags(f *pflag.FlagSet, o *clusterOptions) {
+	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address of the API; port 0 takes a free one")
+	f.StringSliceVar(&o.hosts, "host", nil, "another name or address under which clients reach the API, for its certificate")
+}
+
+func addNodeFlags(f *pflag.FlagSet, o *clusterOptions) {
+	f.StringVar(&o.nodeName, "node-name", defaultNodeName(), "name of the node")
+	f.StringVar(&o.nodeIP, "node-ip", "", "address of the node (default: the machine's first that others can reach)")
+	f.StringSliceVar(&o.imageDirs, "image-dir", nil, "folder whose .wasm files pods may name as images")
+	f.StringSliceVar(&o.hostPaths, "host-path", nil, "folder that pods may mount by hostPath, with what is beneath")
+}
+
+func addLogFlag(f *pflag.FlagSet, level *slog.Level) {
+	f.TextVar(level, "log-level", *level, "least level that is logged: debug, info, warn or error")
+}
+
+func defaultNodeName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "node"
+	}
+	return strings.ToLower(name)
+}
+
+// run starts the cluster and returns at its end.
+func (o *upOptions) run(ctx context.Context, command []string) (err error) {
+	o.cluster.dataDir = o.app.dataDir
+	if o.ephemeral {
+		if o.cluster.dataDir, err = os.MkdirTemp("", "edgepod-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.cluster.dataDir)) }()
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	c, err := openCluster(o.cluster, newLog(o.app.errOut, o.logLevel))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	s := &session{app: o.app, cluster: c, options: o.cluster, signals: signals, ephemeral: o.ephemeral, command: command}
+	return s.run(ctx)
+}
+
+// newLog returns the program's one logger, to which the Kubernetes client code, too, is led.
+func newLog(w io.Writer, level slog.Level) *slog.Logger {
+	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	klog.SetSlogLogger(log)
+	return log
+}
