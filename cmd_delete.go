@@ -75,7 +75,7 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if len(targets) == 0 && len(errs) == 0 {
+	if len(targets) == 0 && errors.Join(errs...) == nil {
 		fmt.Fprintln(o.get.client.app.errOut, "No resources found.")
 	}
 	for _, d := range deleted {
