@@ -76,6 +76,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.events = broadcaster.NewRecorder(a.client.scheme, corev1.EventSource{Component: eventSource, Host: a.NodeName})
 	broadcaster.StartRecordingToSink(eventSink{ctx: func() context.Context { return ctx }, client: a.client})
 
+	a.sources.done = ctx.Done()
 	a.sources.start = func(run func(context.Context)) func() {
 		ctx, cancel := context.WithCancel(ctx)
 		wait.Go(func() { run(ctx) })

@@ -35,8 +35,9 @@ type sources struct {
 
 	mu      sync.Mutex
 	objects map[sourceKey]*source
-	// start runs a function until its context ends; set while the agent runs.
+	// start runs a function until its context ends, and done is closed when the agent ends; set while the agent runs.
 	start func(func(context.Context)) (cancel func())
+	done  <-chan struct{}
 }
 
 // source is one watched object. users are called when it changes.
@@ -104,6 +105,8 @@ func (s *sources) get(key sourceKey) (runtime.Object, error) {
 	defer timer.Stop()
 	select {
 	case <-o.synced:
+	case <-s.done:
+		return nil, errors.New("the agent is ending")
 	case <-timer.C:
 		return nil, fmt.Errorf("the API has not answered yet for %s %s/%s", key.resource, key.namespace, key.name)
 	}

@@ -25,7 +25,7 @@ func follow(ctx context.Context, p *printer, root *os.Root, name string, f *os.F
 		}
 	}
 	defer func() { closeFile() }()
-	changes, stop := watch(filepath.Join(root.Name(), filepath.FromSlash(path.Dir(name))))
+	changes, complaints, stop := watch(filepath.Join(root.Name(), filepath.FromSlash(path.Dir(name))))
 	defer stop()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -55,6 +55,7 @@ func follow(ctx context.Context, p *printer, root *os.Root, name string, f *os.F
 		case <-p.options.Follow:
 			ended = true
 		case <-changes:
+		case <-complaints:
 		case <-tick.C:
 		}
 	}
@@ -110,27 +111,14 @@ func successor(root *os.Root, name string, f *os.File) (*os.File, error) {
 }
 
 // watch tells of changes in the folder. Where the system cannot, it never does.
-func watch(dir string) (<-chan struct{}, func()) {
+func watch(dir string) (changes <-chan fsnotify.Event, complaints <-chan error, stop func()) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, func() {}
+		return nil, nil, func() {}
 	}
 	if err := watcher.Add(dir); err != nil {
 		watcher.Close()
-		return nil, func() {}
+		return nil, nil, func() {}
 	}
-	changes := make(chan struct{}, 1)
-	go func() {
-		for range watcher.Events {
-			select {
-			case changes <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	go func() {
-		for range watcher.Errors {
-		}
-	}()
-	return changes, func() { watcher.Close() }
+	return watcher.Events, watcher.Errors, func() { watcher.Close() }
 }
