@@ -52,7 +52,7 @@ func createPod(pod *corev1.Pod) verdict {
 
 // updatePod leaves the status to its subresource.
 func updatePod(pod, old *corev1.Pod) verdict {
-	pod.Status = old.Status
+	pod.Status = *old.Status.DeepCopy() // upstream's rules write to it, and old is frozen
 	if pod.Spec.Priority == nil {
 		pod.Spec.Priority = old.Spec.Priority
 	}
@@ -69,7 +69,7 @@ func updatePod(pod, old *corev1.Pod) verdict {
 
 // updatePodStatus leaves the rest to the pod itself, but for labels, annotations and finalizers, as Kubernetes does.
 func updatePodStatus(pod, old *corev1.Pod) verdict {
-	pod.Spec = old.Spec
+	pod.Spec = *old.Spec.DeepCopy() // upstream's rules write to it, and old is frozen
 	pod.DeletionTimestamp = old.DeletionTimestamp
 	pod.OwnerReferences = old.OwnerReferences
 	if pod.Status.QOSClass == "" {
