@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -19,8 +20,8 @@ const (
 	gap      = 2
 )
 
-// openAll opens the log's files, oldest first; none where there is no log yet. It opens the newest first, so that a rotation
-// meanwhile shows the same file twice, and none is missed.
+// openAll opens the log's files, oldest first; none where there is no log yet. It opens the newest first, so that rotations
+// meanwhile show files twice, and none is missed.
 func openAll(root *os.Root, name string) ([]*os.File, error) {
 	var newest []*os.File
 	fail := func(err error) ([]*os.File, error) {
@@ -40,17 +41,14 @@ func openAll(root *os.Root, name string) ([]*os.File, error) {
 			return fail(err)
 		}
 		missing = 0
-		if len(newest) > 0 && sameFile(newest[len(newest)-1], f) {
+		if slices.ContainsFunc(newest, func(seen *os.File) bool { return sameFile(seen, f) }) {
 			f.Close()
 			continue
 		}
 		newest = append(newest, f)
 	}
-	oldest := make([]*os.File, 0, len(newest))
-	for i := len(newest) - 1; i >= 0; i-- {
-		oldest = append(oldest, newest[i])
-	}
-	return oldest, nil
+	slices.Reverse(newest)
+	return newest, nil
 }
 
 func rotated(name string, i int) string {

@@ -68,7 +68,9 @@ func Copy(ctx context.Context, to io.Writer, root *os.Root, name string, o Optio
 	if o.Follow == nil {
 		return end(p.rest())
 	}
-	files = nil // follow closes what it reads
+	if current != nil {
+		files = files[:len(files)-1] // follow closes what it reads
+	}
 	return end(follow(ctx, p, root, name, current))
 }
 
