@@ -49,11 +49,11 @@ func (m *measurement) podsOneByOne() {
 	const rounds = 30
 	watched := m.watchPods()
 	defer watched.stop()
-	for _, g := range benchGuests() {
-		m.runPod(watched, g, "warm") // compiles
+	for n, g := range benchGuests() {
+		m.runPod(watched, g, fmt.Sprintf("warm-%d", n)) // compiles
 		var took, gone []time.Duration
 		for i := range rounds {
-			up, down := m.runPod(watched, g, fmt.Sprintf("one-%d", i))
+			up, down := m.runPod(watched, g, fmt.Sprintf("one-%d-%d", n, i))
 			took, gone = append(took, up), append(gone, down)
 		}
 		m.add(fmt.Sprintf("create → %s, %s, p50 / p99", g.phase, g.name), g.budget, "%.1f / %.1f ms", ms(percentile(took, 50)), ms(percentile(took, 99)))
@@ -115,6 +115,9 @@ func (m *measurement) processes(guest string) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil || !strings.HasPrefix(string(data), "edgepod-container\x00run") {
+			continue
+		}
+		if procFigure(m.B, filepath.Join(filepath.Dir(path), "status"), "PPid:") != float64(m.process.Pid) {
 			continue
 		}
 		rollup := filepath.Join(filepath.Dir(path), "smaps_rollup")
