@@ -101,9 +101,31 @@ func (o *upOptions) run(ctx context.Context, command []string) (err error) {
 	return s.run(ctx)
 }
 
-// newLog returns the program's one logger, to which the Kubernetes client code, too, is led.
+// newLog returns the program's one logger.
 func newLog(w io.Writer, level slog.Level) *slog.Logger {
-	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
-	klog.SetSlogLogger(log)
-	return log
+	handler := slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
+	klog.SetSlogLogger(slog.New(demoted{handler}))
+	return slog.New(handler)
 }
+
+// demoted takes what Kubernetes' client code says for debugging: the parts that use it tell users themselves what failed.
+type demoted struct{ slog.Handler }
+
+// Enabled tells whether debugging is logged.
+func (d demoted) Enabled(ctx context.Context, _ slog.Level) bool {
+	return d.Handler.Enabled(ctx, slog.LevelDebug)
+}
+
+// Handle logs the record at level debug.
+func (d demoted) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = slog.LevelDebug
+	return d.Handler.Handle(ctx, r)
+}
+
+// WithAttrs returns a handler that adds the attributes.
+func (d demoted) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return demoted{d.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup returns a handler that opens the group.
+func (d demoted) WithGroup(name string) slog.Handler { return demoted{d.Handler.WithGroup(name)} }

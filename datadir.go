@@ -76,7 +76,7 @@ func lockDataDir(dir string) (*lock, error) {
 
 // release gives the folder up.
 func (l *lock) release() {
-	l.file.Truncate(0)
+	_ = l.file.Truncate(0) // a pid that stays is only read while the lock is held
 	l.file.Close()
 }
 

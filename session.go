@@ -140,9 +140,9 @@ func (s *session) runCommand(ended <-chan struct{}) error {
 		case err := <-exited:
 			return commandError(err)
 		case <-ended:
-			cmd.Process.Kill()
-			<-exited
-			return fmt.Errorf("the cluster ended before %s did", s.command[0])
+			err := errors.Join(fmt.Errorf("the cluster ended before %s did", s.command[0]), cmd.Process.Kill())
+			s.cluster.log.Debug("the command was killed", "err", <-exited)
+			return err
 		case signal := <-s.signals:
 			s.pass(signal, cmd.Process, signalled)
 			signalled = true
@@ -155,10 +155,10 @@ func (s *session) pass(signal os.Signal, command *os.Process, again bool) {
 	in, isFile := s.app.in.(*os.File)
 	switch {
 	case again:
-		command.Kill()
+		_ = command.Kill() // one that has ended needs no signal
 	case signal == os.Interrupt && isFile && term.IsTerminal(int(in.Fd())):
 	default:
-		command.Signal(signal)
+		_ = command.Signal(signal)
 	}
 }
 

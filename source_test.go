@@ -58,7 +58,7 @@ func TestEveryPackageSaysOnceWhatItIs(t *testing.T) {
 func TestNothingHappensBehindTheBack(t *testing.T) {
 	set, folders := sources(t)
 	for _, files := range folders {
-		names, objects := map[string]bool{}, map[*ast.Object]bool{}
+		names, objects := map[string]bool{}, map[any]bool{}
 		for _, file := range files {
 			for _, name := range packageVariables(file) {
 				names[name.Name], objects[name.Obj] = true, true
