@@ -347,6 +347,23 @@ func TestBindingsThatFailLeaveNothingBehind(t *testing.T) {
 	}
 }
 
+// A pod may be bound and deleted while nobody watches: what is told then is the deletion of a pod without a node.
+func TestRoomOfAPodThatWasNeverSeenBoundComesFree(t *testing.T) {
+	c := newCluster(t)
+	s := NewScheduler(c.config())
+	c.create("nodes", readyNode("n1", "1"))
+	pod := c.create("pods", newPod("first", "1")).(*corev1.Pod)
+	s.takeNode(nil, get[corev1.Node](c, "nodes", "", "n1"))
+	s.takePod(nil, pod, time.Now())
+	s.cache.Assume(s.pending.pop(time.Now()).pod, "n1")
+	if helps := s.takePod(pod, nil, time.Now()); helps != podGone {
+		t.Errorf("its deletion wakes %b, want those who wait for room", helps)
+	}
+	if node := s.cache.Snapshot().Node("n1"); len(node.Pods) != 0 {
+		t.Errorf("%d pods are counted on the node", len(node.Pods))
+	}
+}
+
 // Whatever users, agents and rivals do, and however often watches expire: at rest, the scheduler counts what is there and no
 // pod waits that would fit.
 func TestSchedulerLosesNoPodInTheTurmoil(t *testing.T) {
