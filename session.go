@@ -116,12 +116,12 @@ func (s *session) awaitNode(ctx context.Context) error {
 
 // welcome says what is there and what to try.
 func (s *session) welcome() {
-	fmt.Fprintf(s.app.out, `edgepod is up: API at %s, node %s is Ready, state in %s
-  export KUBECONFIG=%s
-  kubectl get nodes                       (or: edgepod get nodes)
-  edgepod run edgepod.dev/toolbox -- echo hello
-  edgepod doctor                          (what this machine can enforce)
-`, s.cluster.server.URL(), s.options.nodeName, s.options.dataDir, s.cluster.server.KubeconfigPath())
+	fmt.Fprintf(s.app.out, `edgepod is up: API at %[2]s, node %[3]s is Ready, state in %[4]s
+  export KUBECONFIG=%[5]s
+  kubectl get nodes    (or: %[1]s get nodes)
+  %[1]s run edgepod.dev/toolbox -- echo hello
+  %[1]s doctor        (what this machine can enforce)
+`, os.Args[0], s.cluster.server.URL(), s.options.nodeName, s.options.dataDir, s.cluster.server.KubeconfigPath())
 }
 
 // runCommand runs the user's command against the cluster; its exit code becomes the session's.
