@@ -152,15 +152,23 @@ func (j job) warnOfVolumes() {
 	}
 }
 
+// pullNotice is how long a pull may take before its Event comes: one that is quicker may turn out to have had nothing to do.
+const pullNotice = 100 * time.Millisecond
+
 func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 	policy := cmp.Or(a.Policy, sandbox.PullIfNotPresent)
+	pulling := sync.OnceFunc(func() {
+		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
+	})
+	notice := time.AfterFunc(pullNotice, pulling)
 	image, err := j.Runtime.Pull(ctx, a.Image, policy)
+	notice.Stop()
 	if err != nil {
-		return j.pullFailed(ctx, a, err)
+		return j.pullFailed(ctx, a, err, pulling)
 	}
 	message := fmt.Sprintf("Container image %q already present on machine", a.Image)
 	if !image.Cached {
-		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
+		pulling()
 		took := image.Took.Round(time.Millisecond)
 		message = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.", a.Image, took, took, image.Size)
 	}
@@ -168,7 +176,7 @@ func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 	return lifecycle.Result{Digest: image.Digest}
 }
 
-func (j job) pullFailed(ctx context.Context, a lifecycle.Pull, err error) lifecycle.Result {
+func (j job) pullFailed(ctx context.Context, a lifecycle.Pull, err error, pulling func()) lifecycle.Result {
 	r := lifecycle.Result{Err: err, Reason: sandbox.ReasonErrImagePull}
 	var image *sandbox.ImageError
 	if errors.As(err, &image) {
@@ -184,7 +192,7 @@ func (j job) pullFailed(ctx context.Context, a lifecycle.Pull, err error) lifecy
 	case sandbox.ReasonInvalidImageName:
 		j.event(a.Container, corev1.EventTypeWarning, "InspectFailed", r.Err.Error())
 	default:
-		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
+		pulling()
 		j.event(a.Container, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", a.Image, r.Err))
 	}
 	j.event(a.Container, corev1.EventTypeWarning, "Failed", "Error: "+r.Reason)

@@ -296,6 +296,28 @@ func TestNodeIsRegisteredInFullAndKeepsOthersLabels(t *testing.T) {
 	}
 }
 
+func TestNodeThatIsDeletedOrDeclaredLostComesBack(t *testing.T) {
+	c := newCluster(t)
+	c.config = func(config *agent.Config) { config.Node.Look = 20 * time.Millisecond }
+	c.startReady()
+	uid := c.getNode().UID
+	if err := c.api.CoreV1().Nodes().Delete(t.Context(), c.node, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.poll("the node to be registered anew", func() bool {
+		node, err := c.api.CoreV1().Nodes().Get(t.Context(), c.node, metav1.GetOptions{})
+		return err == nil && node.UID != uid && nodeReady(node)
+	})
+	lost := c.getNode()
+	for i := range lost.Status.Conditions {
+		lost.Status.Conditions[i].Status = corev1.ConditionUnknown
+	}
+	if _, err := c.api.CoreV1().Nodes().UpdateStatus(t.Context(), lost, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.poll("the node to say that it is there", func() bool { return nodeReady(c.getNode()) })
+}
+
 func TestInterruptedPodsStartAgainWhateverTheirPolicy(t *testing.T) {
 	c := newCluster(t)
 	_, stop := c.startReady()

@@ -57,6 +57,8 @@ type NodeConfig struct {
 	Port int32
 	// Labels are added to the node's own.
 	Labels map[string]string
+	// Look is how often the machine is looked at, and compared with what the API has: 10 s.
+	Look time.Duration
 	// MaxPods is the most pods: 250.
 	MaxPods int64
 	// Capacity replaces amounts that are found on the machine.
@@ -82,6 +84,7 @@ func (c *Config) validate() error {
 	c.Restart = withDefaults(c.Restart)
 	c.ImagePull = withDefaults(c.ImagePull)
 	c.Retry = cmp.Or(c.Retry, 10*time.Second)
+	c.Node.Look = cmp.Or(c.Node.Look, 10*time.Second)
 	c.Node.MaxPods = cmp.Or(c.Node.MaxPods, defaultMaxPods)
 	c.Node.KubeletVersion = cmp.Or(c.Node.KubeletVersion, "v1.37.2+edgepod")
 	c.Node.RuntimeVersion = cmp.Or(c.Node.RuntimeVersion, "edgepod-wazero://unknown")

@@ -22,48 +22,52 @@ const (
 	// hardeningCondition tells which layers of hardening do not hold on this node.
 	hardeningCondition = corev1.NodeConditionType("edgepod.dev/Hardening")
 
-	// nodeLook is how often the machine is looked at, nodeReport how often the status is reported without a change.
-	nodeLook   = 10 * time.Second
+	// nodeReport is how often the status is reported without a change.
 	nodeReport = 5 * time.Minute
 )
 
 // keepNode registers the node and keeps its status up to date.
 func (a *Agent) keepNode(ctx context.Context) {
-	var node *corev1.Node
+	known := false
 	var reported time.Time
 	pause := 200 * time.Millisecond
 	for ctx.Err() == nil {
-		wait := nodeLook
-		next, written, err := a.reportNode(ctx, node, time.Since(reported) >= nodeReport)
+		wait := a.Node.Look
+		node, written, err := a.reportNode(ctx, known, time.Since(reported) >= nodeReport)
 		switch {
 		case err == nil:
-			if node == nil {
+			if !known {
 				a.Log.Info("node is registered", "node", a.NodeName)
-				ref := &corev1.ObjectReference{Kind: "Node", Name: a.NodeName, UID: next.UID}
+				ref := &corev1.ObjectReference{Kind: "Node", Name: a.NodeName, UID: node.UID}
 				a.events.Event(ref, corev1.EventTypeNormal, "Starting", "Starting edgepod agent.")
 			}
-			node, pause = next, 200*time.Millisecond
+			known, pause = true, 200*time.Millisecond
 			if written {
 				reported = time.Now()
 			}
 		case ctx.Err() == nil:
 			a.Log.Warn("report node", "node", a.NodeName, "err", err)
-			node, wait = nil, pause
+			wait = pause
 			pause = min(2*pause, 5*time.Second)
 		}
 		sleep(ctx, wait)
 	}
 }
 
-// reportNode writes the node if it differs from what was reported, or if it is due. node is the object as the API
-// answered last, nil for not yet.
-func (a *Agent) reportNode(ctx context.Context, node *corev1.Node, due bool) (*corev1.Node, bool, error) {
-	if node == nil {
-		var err error
-		if node, err = a.register(ctx); err != nil {
-			return nil, false, err
-		}
+// reportNode writes the node if its status differs from what the API has, or if it is due. known tells that the node was
+// registered before; one that somebody has deleted since is registered anew.
+func (a *Agent) reportNode(ctx context.Context, known, due bool) (*corev1.Node, bool, error) {
+	var node *corev1.Node
+	var err error
+	if known {
+		node, err = a.getNode(ctx)
+	}
+	if !known || apierrors.IsNotFound(err) {
+		node, err = a.register(ctx)
 		due = true
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	want := node.DeepCopy()
 	want.Status = a.nodeStatus(node.Status, time.Now(), due)
@@ -71,7 +75,7 @@ func (a *Agent) reportNode(ctx context.Context, node *corev1.Node, due bool) (*c
 		return node, false, nil
 	}
 	answer := &corev1.Node{}
-	err := a.client.updateStatus(ctx, "nodes", "", a.NodeName, want, answer)
+	err = a.client.updateStatus(ctx, "nodes", "", a.NodeName, want, answer)
 	if apierrors.IsConflict(err) {
 		// Somebody labelled or tainted the node meanwhile.
 		live, getErr := a.getNode(ctx)
