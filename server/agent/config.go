@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"edgepod/server/agent/lifecycle"
@@ -69,6 +70,8 @@ func (c *Config) validate() error {
 	switch {
 	case c.NodeName == "":
 		return errors.New("agent: the node has no name")
+	case len(validation.IsDNS1123Subdomain(c.NodeName)) > 0:
+		return fmt.Errorf("agent: %q cannot be a node's name: %s", c.NodeName, validation.IsDNS1123Subdomain(c.NodeName)[0])
 	case c.DataDir == "":
 		return errors.New("agent: the data folder is not named")
 	case c.REST == nil:

@@ -18,9 +18,10 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
+
+	"edgepod/server/pki"
 )
 
 // serverName is the common name of the only client that the agent's own port lets in.
@@ -83,11 +84,7 @@ func openServingCert(dir, node string) (*servingCert, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a serving certificate: %w", err)
 	}
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err := pki.WriteFile(path, data); err != nil {
 		return nil, err
 	}
 	if pair, err = tls.X509KeyPair(data, data); err != nil {
