@@ -204,7 +204,8 @@ func killWriter(t *testing.T, ledger *acks, disk Disk, round, after int) {
 	defer out.Close()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1", "-test.run="+pattern(t.Name()))
 	var output bytes.Buffer
-	cmd.Env = append(os.Environ(), crashEnv+"="+disk.Dir, crashRound+"="+strconv.Itoa(round))
+	// The process has no time to remove the temporary folders of its test, so they go with ours.
+	cmd.Env = append(os.Environ(), crashEnv+"="+disk.Dir, crashRound+"="+strconv.Itoa(round), "TMPDIR="+t.TempDir())
 	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = []*os.File{in}, &output, &output
 	err = cmd.Start()
 	in.Close()
