@@ -160,6 +160,10 @@ func TestReviewsOfOneself(t *testing.T) {
 		t.Error("a wrong answer about what somebody may do")
 	}
 	c.must(405, call{path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"})
+	nothing := c.must(422, call{method: "POST", path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: `{"spec":{}}`})
+	if text := nothing["message"].(string); !strings.Contains(text, "exactly one of nonResourceAttributes or resourceAttributes must be specified") {
+		t.Errorf("got %v", nothing)
+	}
 }
 
 func TestAdministratorsMayActAsOthers(t *testing.T) {

@@ -32,13 +32,12 @@ func (a *API) bind(r *request) error {
 		return err
 	}
 	binding := object.(*corev1.Binding)
-	if binding.Name != "" && binding.Name != r.name {
+	if binding.Name != r.name {
 		return badRequest("name in URL does not match name in Binding object")
 	}
 	if err := matchNamespace(r.namespace, binding); err != nil {
 		return err
 	}
-	binding.Name = r.name
 	if errs := upstream.Binding(binding); len(errs) > 0 {
 		return apierrors.NewInvalid(kind.GroupKind(), binding.Name, errs)
 	}

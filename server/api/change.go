@@ -96,15 +96,23 @@ func (a *API) update(r *request) error {
 		}
 		return object, nil
 	}
-	return a.modify(r, options, replace, func() int { return code })
+	return a.modify(r, options, uidPrecondition(accessor), replace, func() int { return code })
+}
+
+// uidPrecondition of an object that says which of those that had its name it is about.
+func uidPrecondition(object metav1.Object) *metav1.Preconditions {
+	if object.GetUID() == "" {
+		return nil
+	}
+	return metav1.NewUIDPreconditions(string(object.GetUID()))
 }
 
 // modify changes the object of the path, or its subresource, and answers with what it has become. Changed is called
 // between, and says with which code.
-func (a *API) modify(r *request, options writeOptions, change func(live runtime.Object) (runtime.Object, error), changed func() int) error {
+func (a *API) modify(r *request, options writeOptions, want *metav1.Preconditions, change func(live runtime.Object) (runtime.Object, error), changed func() int) error {
 	result, err := a.Registry.Update(r.Request().Context(), r.resource, registry.UpdateRequest{
 		Caller: r.caller, Namespace: r.namespace, Name: r.name, Subresource: r.subresource,
-		Modify: change, FieldManager: options.manager, DryRun: options.dryRun, MayCreate: r.verb == "update",
+		Modify: change, Preconditions: want, FieldManager: options.manager, DryRun: options.dryRun, MayCreate: r.verb == "update",
 	})
 	code := changed()
 	r.warn(result.Warnings...)

@@ -67,9 +67,14 @@ func newDiscovery(resources []*registry.Resource) (*discovery, error) {
 	return d, nil
 }
 
-// serves tells whether any resource is of the group and version.
-func (d *discovery) serves(group, version string) bool {
-	return d.versions[schema.GroupVersion{Group: group, Version: version}] != nil
+// servesGroup tells whether any resource is of the group.
+func (d *discovery) servesGroup(group string) bool {
+	for gv := range d.versions {
+		if gv.Group == group {
+			return true
+		}
+	}
+	return false
 }
 
 func legacyGroup(gv schema.GroupVersion) metav1.APIGroup {
@@ -206,7 +211,7 @@ func (a *API) discoverGroup(r *request) error {
 func (a *API) discoverVersion(r *request) error {
 	list := a.discovery.versions[schema.GroupVersion{Group: r.Param("group"), Version: r.Param("version")}]
 	if list == nil {
-		return a.notFound(r)
+		return a.unknown(r, r.Param("group"))
 	}
 	return a.writeNegotiated(r, list)
 }

@@ -47,6 +47,15 @@ func (a *API) notFound(r *request) error {
 	return r.String(http.StatusNotFound, "404 page not found\n")
 }
 
+// unknown answers paths of resources and versions that are not served. Where the group is, the client is one that takes a
+// Status.
+func (a *API) unknown(r *request, group string) error {
+	if !a.discovery.servesGroup(group) {
+		return a.notFound(r)
+	}
+	return resourceNotFound()
+}
+
 // writeFault answers errors of requests that reached no handler of ours.
 func (a *API) writeFault(err error, c echo.Context) {
 	if c.Response().Committed {

@@ -45,6 +45,25 @@ func TestErrorsAreThoseOfKubernetes(t *testing.T) {
 		},
 		{"unknown group", call{path: "/apis/acme.example/v1/widgets"}, 404, "404 page not found\n"},
 		{"unknown path", call{path: "/nothing/here"}, 404, "404 page not found\n"},
+		{"write to an unknown path", call{method: "POST", path: "/nothing/here", body: "{}"}, 404, "404 page not found\n"},
+		{
+			"unknown version of a known group",
+			call{path: "/apis/coordination.k8s.io/v9"},
+			404,
+			status("NotFound", `"the server could not find the requested resource"`, "404", `"details":{},`),
+		},
+		{
+			"resource in an unknown version of a known group",
+			call{path: "/api/v2/namespaces/default/pods"},
+			404,
+			status("NotFound", `"the server could not find the requested resource"`, "404", `"details":{},`),
+		},
+		{
+			"object at an unreadable revision",
+			call{path: podsPath + "/taken?resourceVersion=new"},
+			400,
+			status("BadRequest", `"resourceVersion: Invalid value: \"new\": must be a number that a list or an object carried"`, "400", ""),
+		},
 		{
 			"wrong verb on a collection",
 			call{method: "PUT", path: podsPath, body: podJSON("x")},

@@ -68,16 +68,16 @@ func (r *request) logOptions() (*corev1.PodLogOptions, error) {
 	return options, nil
 }
 
-// logContainer finds the container meant, or says what there is to choose from.
+// logContainer finds the container meant, or says what there is to choose from. In a pod of one container that one is meant,
+// however many others prepare its way.
 func logContainer(pod *corev1.Pod, name string) (string, error) {
-	var all, regular, initial []string
+	var all []string
 	for _, c := range pod.Spec.InitContainers {
-		initial = append(initial, c.Name)
+		all = append(all, c.Name)
 	}
 	for _, c := range pod.Spec.Containers {
-		regular = append(regular, c.Name)
+		all = append(all, c.Name)
 	}
-	all = append(append(all, initial...), regular...)
 	for _, c := range pod.Spec.EphemeralContainers {
 		all = append(all, c.Name)
 	}
@@ -87,16 +87,10 @@ func logContainer(pod *corev1.Pod, name string) (string, error) {
 		}
 		return name, nil
 	}
-	switch {
-	case len(all) == 1:
-		return all[0], nil
-	case len(all) == 0:
-		return "", badRequest("a container name must be specified for pod %s", pod.Name)
-	case len(initial) > 0:
-		return "", badRequest("a container name must be specified for pod %s, choose one of: [%s] or one of the init containers: [%s]",
-			pod.Name, strings.Join(regular, " "), strings.Join(initial, " "))
+	if len(pod.Spec.Containers) == 1 {
+		return pod.Spec.Containers[0].Name, nil
 	}
-	return "", badRequest("a container name must be specified for pod %s, choose one of: [%s]", pod.Name, strings.Join(regular, " "))
+	return "", badRequest("a container name must be specified for pod %s, choose one of: %s", pod.Name, all)
 }
 
 // fetchLog asks the agent. The pod's own words for why there is no log yet come from it.

@@ -61,6 +61,8 @@ func TestLogsComeFromTheNodesAgent(t *testing.T) {
 	bound(c, "x", "n1", "a", "b", "waiting", "lost", "broken")
 	bound(c, "far", "n2", "main")
 	bound(c, "unbound", "", "main")
+	c.must(201, call{method: "POST", path: podsPath, body: `{"metadata":{"name":"prepared"},"spec":{"nodeName":"n1","initContainers":[{"name":"first","image":"edgepod.dev/hello"}],` +
+		`"containers":[{"name":"main","image":"edgepod.dev/hello"}]}}`})
 	for _, test := range []struct {
 		path string
 		code int
@@ -71,6 +73,8 @@ func TestLogsComeFromTheNodesAgent(t *testing.T) {
 		{"x/log?container=a&sinceSeconds=9&limitBytes=7", 200, "/containerLogs/default/x/a?limitBytes=7&sinceSeconds=9"},
 		{"x/log?container=a&sinceTime=2026-01-02T03:04:05Z", 200, "/containerLogs/default/x/a?sinceTime=2026-01-02T03%3A04%3A05Z"},
 		{"x/log", 400, `a container name must be specified for pod x, choose one of: [a b waiting lost broken]`},
+		{"prepared/log", 200, "/containerLogs/default/prepared/main?"},
+		{"prepared/log?container=first", 200, "/containerLogs/default/prepared/first?"},
 		{"x/log?container=c", 400, `container c is not valid for pod x`},
 		{"x/log?container=waiting", 400, `container \"waiting\" in pod \"x\" is waiting to start: ContainerCreating`},
 		{"x/log?container=lost", 404, `"code":404`},

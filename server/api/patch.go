@@ -52,7 +52,7 @@ func (a *API) patch(r *request) error {
 	if err := p.read(kind, body); err != nil {
 		return err
 	}
-	return a.modify(r, options, p.apply, func() int {
+	return a.modify(r, options, nil, p.apply, func() int {
 		r.warn(p.warnings...)
 		return http.StatusOK
 	})
@@ -113,13 +113,16 @@ func (p *patcher) read(kind types.PatchType, body []byte) error {
 	return nil
 }
 
+// jsonPatchOp is the form of an operation, for strict reading.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from"`
+	Value any    `json:"value"`
+}
+
 func (p *patcher) readOperations(body []byte) (jsonpatch.Patch, error) {
-	var shape []struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		From  string `json:"from"`
-		Value any    `json:"value"`
-	}
+	var shape []jsonPatchOp
 	if err := p.readStrict(body, &shape); err != nil {
 		return nil, badRequest("error decoding patch: %v", err)
 	}
@@ -159,7 +162,8 @@ func (p *patcher) apply(live runtime.Object) (runtime.Object, error) {
 		return nil, err
 	}
 	if kind := patched.GetObjectKind().GroupVersionKind(); kind != p.resource.Kind {
-		return nil, badRequest("%s in version %q cannot be handled as a %s: a patch may not change what an object is", kind.Kind, kind.GroupVersion(), p.resource.Kind.Kind)
+		return nil, invalidPatch(kind.String(), fmt.Sprintf("%s in version %q cannot be handled as a %s: a patch may not change what an object is",
+			kind.Kind, kind.GroupVersion(), p.resource.Kind.Kind))
 	}
 	return patched, nil
 }
@@ -274,7 +278,11 @@ func strategicError(err error) error {
 		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
 		return badRequest("%v", err)
 	}
-	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", groupless, "", err.Error(), 0, false)
+	return statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
+}
+
+func invalidPatch(value, text string) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), value, text)})
 }
 
 // outcome tells what the patched object is: not readable, or with fields that are unknown.
@@ -284,7 +292,7 @@ func (p *patcher) outcome(value string, unknown []error, err error) error {
 		err = runtime.NewStrictDecodingError(unknown)
 	}
 	if err != nil {
-		return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), value, err.Error())})
+		return invalidPatch(value, err.Error())
 	}
 	for _, err := range unknown {
 		p.warnings = append(p.warnings, err.Error())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,25 @@ func (a *API) get(r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := a.reached(r, object); err != nil {
+		return err
+	}
 	return a.writeObject(r, http.StatusOK, object)
+}
+
+// reached refuses to answer from before the revision that the client has seen, which is one that a list would refuse too.
+func (a *API) reached(r *request, object *registry.Object) error {
+	if !strings.Contains(r.Request().URL.RawQuery, "resourceVersion") {
+		return nil
+	}
+	asked := r.query().Get("resourceVersion")
+	if n, err := strconv.ParseInt(asked, 10, 64); asked == "" || err == nil && n >= 0 && n <= object.Revision() {
+		return nil
+	}
+	_, err := a.Registry.List(r.Request().Context(), r.resource, registry.ListRequest{
+		Namespace: r.namespace, Limit: 1, ResourceVersion: asked, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	})
+	return err
 }
 
 func (a *API) list(r *request) error {

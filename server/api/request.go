@@ -142,10 +142,7 @@ func (a *API) finish(r *request, err error) {
 // dispatch calls the handler of a resource's verb.
 func (a *API) dispatch(r *request) error {
 	if r.resource == nil {
-		if !a.discovery.serves(r.group, r.version) {
-			return a.notFound(r)
-		}
-		return resourceNotFound()
+		return a.unknown(r, r.group)
 	}
 	if r.Request().Method == http.MethodHead || r.Request().Method == http.MethodOptions {
 		return methodNotAllowed()

@@ -6,16 +6,18 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"edgepod/server/registry"
 )
 
 // review answers a question that is asked as an object and stored nowhere.
-type review func(r *request, object runtime.Object)
+type review func(r *request, object runtime.Object) error
 
 // reviewResources are the questions: who am I, and may I do this. They are what kubectl auth asks.
 var reviewResources = []*registry.Resource{
@@ -70,14 +72,16 @@ func (a *API) serveReview(r *request, answer review) error {
 	if err != nil {
 		return err
 	}
-	answer(r, object)
+	if err := answer(r, object); err != nil {
+		return err
+	}
 	object.GetObjectKind().SetGroupVersionKind(r.resource.Kind)
 	out := r.out
 	out.convert.Kind = ""
 	return a.writeRuntime(r, out, http.StatusCreated, object)
 }
 
-func reviewSelf(r *request, object runtime.Object) {
+func reviewSelf(r *request, object runtime.Object) error {
 	info := &object.(*authenticationv1.SelfSubjectReview).Status.UserInfo
 	info.Username, info.UID, info.Groups = r.caller.Name, r.caller.UID, r.caller.Groups
 	for key, values := range r.caller.Extra {
@@ -87,10 +91,15 @@ func reviewSelf(r *request, object runtime.Object) {
 		info.Extra[key] = values
 	}
 	object.(metav1.Object).SetCreationTimestamp(metav1.NewTime(r.start))
+	return nil
 }
 
-func reviewAccess(r *request, object runtime.Object) {
+func reviewAccess(r *request, object runtime.Object) error {
 	question := object.(*authorizationv1.SelfSubjectAccessReview)
+	if spec := question.Spec; (spec.ResourceAttributes == nil) == (spec.NonResourceAttributes == nil) {
+		return apierrors.NewInvalid(r.resource.Kind.GroupKind(), "", field.ErrorList{field.Invalid(field.NewPath("spec"), nil,
+			"exactly one of nonResourceAttributes or resourceAttributes must be specified")})
+	}
 	var act action
 	if attr := question.Spec.ResourceAttributes; attr != nil {
 		act = action{verb: attr.Verb, group: attr.Group, resource: attr.Resource, subresource: attr.Subresource, namespace: attr.Namespace, nameOfIt: attr.Name}
@@ -98,4 +107,5 @@ func reviewAccess(r *request, object runtime.Object) {
 		act = action{verb: strings.ToLower(attr.Verb), path: attr.Path}
 	}
 	question.Status.Allowed, question.Status.Reason = allowed(r.caller, act)
+	return nil
 }

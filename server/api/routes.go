@@ -21,7 +21,7 @@ func (a *API) routes() {
 	a.echo.HideBanner = true
 	a.echo.HTTPErrorHandler = a.writeFault
 	a.echo.Pre(a.guarded)
-	a.echo.RouteNotFound("/*", a.plain(a.notFound))
+	a.echo.RouteNotFound("/*", func(c echo.Context) error { return a.serve(newRequest(c), a.notFound) })
 	for path, h := range map[string]handler{
 		"/version": a.version, "/metrics": a.serveMetrics,
 		"/livez": a.health, "/readyz": a.health, "/healthz": a.health,

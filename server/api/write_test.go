@@ -31,9 +31,11 @@ func TestPatchesOfEveryKind(t *testing.T) {
 		{"repeated field refused", patch("merge-patch", "?fieldValidation=Strict", `{"spec":{},"spec":{}}`), 422, `duplicate field \"spec\"`},
 		{"name may not change", patch("merge-patch", "", `{"metadata":{"name":"y"}}`), 400, `the name of the object (y) does not match the name on the URL (x)`},
 		{"namespace may not change", patch("merge-patch", "", `{"metadata":{"namespace":"y"}}`), 400, `does not match the namespace`},
-		{"kind may not change", patch("merge-patch", "", `{"kind":"Node"}`), 400, `cannot be handled as a Pod`},
+		{"kind may not change", patch("merge-patch", "", `{"kind":"Node"}`), 422, `cannot be handled as a Pod`},
 		{"image may change, name of container not", patch("json-patch", "", `[{"op":"replace","path":"/spec/containers/0/name","value":"other"}]`), 422, `"reason":"Invalid"`},
-		{"nonsense", patch("json-patch", "", `{}`), 400, `error decoding patch`},
+		{"nonsense", patch("json-patch", "", `{}`), 400, `error decoding patch: json: cannot unmarshal object into Go value of type []api.jsonPatchOp`},
+		{"no such directive", patch("strategic-merge-patch", "", `{"spec":{"containers":[{"$patch":"melt","name":"main"}]}}`), 422, `unknown patch type: melt`},
+		{"without merge key", patch("strategic-merge-patch", "", `{"spec":{"containers":[{"image":"x"}]}}`), 422, `does not contain declared merge key: name`},
 		{"not an object", patch("merge-patch", "", `[]`), 400, `error decoding patch`},
 		{"not JSON", patch("strategic-merge-patch", "", `{`), 400, `"reason":"BadRequest"`},
 		{"wrong type", patch("merge-patch", "", `{"spec":{"containers":7}}`), 422, `"reason":"Invalid"`},
@@ -153,6 +155,7 @@ func TestSubresources(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	c.must(409, call{method: "POST", path: podsPath + "/x/binding", body: binding})
+	c.must(400, call{method: "POST", path: podsPath + "/x/binding", body: `{"apiVersion":"v1","kind":"Binding","target":{"kind":"Node","name":"n1"}}`})
 	c.must(400, call{method: "POST", path: podsPath + "/x/binding", body: strings.Replace(binding, `"name":"x"`, `"name":"y"`, 1)})
 	if bound := c.must(200, call{path: podsPath + "/x"}); bound["spec"].(map[string]any)["nodeName"] != "n1" {
 		t.Errorf("got %v", bound)
@@ -165,4 +168,38 @@ func TestSubresources(t *testing.T) {
 	c.must(200, call{path: "/api/v1/namespaces/space/status"})
 	c.must(200, call{method: http.MethodPut, path: "/api/v1/namespaces/space/finalize", body: `{"metadata":{"name":"space"},"spec":{"finalizers":[]}}`})
 	c.must(404, call{path: "/api/v1/namespaces/space"})
+}
+
+func TestReadsAreNotOlderThanAsked(t *testing.T) {
+	c := newCluster(t, nil)
+	pod := c.must(201, call{method: "POST", path: podsPath, body: podJSON("x")})
+	version := pod["metadata"].(map[string]any)["resourceVersion"].(string)
+	c.must(200, call{path: podsPath + "/x?resourceVersion=0"})
+	c.must(200, call{path: podsPath + "/x?resourceVersion=" + version})
+	c.must(201, call{method: "POST", path: podsPath, body: podJSON("y")})
+	newest := c.must(200, call{path: podsPath})["metadata"].(map[string]any)["resourceVersion"].(string)
+	c.must(200, call{path: podsPath + "/x?resourceVersion=" + newest})
+	late := c.must(504, call{path: podsPath + "/x?resourceVersion=99999999"})
+	if details := late["details"].(map[string]any); details["retryAfterSeconds"] != 1.0 {
+		t.Errorf("got %v", late)
+	}
+}
+
+func TestPutIsAboutTheObjectWhoseUIDItNames(t *testing.T) {
+	c := newCluster(t, nil)
+	made := c.must(201, call{method: "POST", path: configMapsPath, body: configMapJSON("m", "1")})
+	uid := made["metadata"].(map[string]any)["uid"].(string)
+	put := func(path, body, uid string) call {
+		return call{method: "PUT", path: path, body: strings.Replace(body, `"metadata":{`, `"metadata":{"uid":"`+uid+`",`, 1)}
+	}
+	c.must(200, put(configMapsPath+"/m", configMapJSON("m", "2"), uid))
+	refused := c.must(409, put(configMapsPath+"/m", configMapJSON("m", "3"), "another"))
+	if text := refused["message"].(string); refused["reason"] != "Conflict" || !strings.Contains(text, "UID in precondition: another, UID in object meta: "+uid) {
+		t.Errorf("got %v", refused)
+	}
+	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l"}}`
+	leases := "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+	c.must(409, put(leases+"/l", lease, "another"))
+	c.must(404, call{path: leases + "/l"})
+	c.must(201, call{method: "PUT", path: leases + "/l", body: lease})
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"edgepod/server/registry/upstream"
@@ -45,6 +46,9 @@ func (r *Registry) Update(ctx context.Context, res *Resource, req UpdateRequest)
 
 // createInstead makes of an update a creation.
 func (r *Registry) createInstead(ctx context.Context, res *Resource, req UpdateRequest) (Result, error) {
+	if err := checkUID(res, req.Preconditions, req.Name, ""); err != nil {
+		return Result{}, err
+	}
 	obj, err := modified(req, res.New())
 	if err != nil {
 		return Result{}, err
@@ -179,15 +183,23 @@ func checkPreconditions(res *Resource, p *metav1.Preconditions, live *Object) er
 	if p == nil {
 		return nil
 	}
-	if p.UID != nil && *p.UID != live.Meta().GetUID() {
-		return apierrors.NewConflict(res.GroupResource(), live.Meta().GetName(),
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, live.Meta().GetUID()))
+	if err := checkUID(res, p, live.Meta().GetName(), live.Meta().GetUID()); err != nil {
+		return err
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != strconv.FormatInt(live.revision, 10) {
 		return apierrors.NewConflict(res.GroupResource(), live.Meta().GetName(),
 			fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, live.revision))
 	}
 	return nil
+}
+
+// checkUID holds an update to the uid that it names, if it does. An object that is to be created has none.
+func checkUID(res *Resource, p *metav1.Preconditions, name string, uid types.UID) error {
+	if p == nil || p.UID == nil || *p.UID == uid {
+		return nil
+	}
+	return apierrors.NewConflict(res.GroupResource(), name,
+		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, uid))
 }
 
 // keepMetadata undoes changes of what only the server sets.
