@@ -12,12 +12,13 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN make build && mkdir -p /data && chown 65532:65532 /data
+RUN make build && mkdir -p /data /scratch && chown 65532:65532 /data /scratch
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /src/bin/edgepod /edgepod
 COPY --from=build --chown=65532:65532 /data /data
+COPY --from=build --chown=65532:65532 /scratch /tmp
 USER 65532:65532
 ENV EDGEPOD_DATA_DIR=/data
 VOLUME /data
