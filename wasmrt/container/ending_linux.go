@@ -79,9 +79,13 @@ func (e *ending) exitOf(err error) sandbox.Exit {
 	case code == 0:
 		return sandbox.Exit{Reason: sandbox.ReasonCompleted}
 	default:
-		return sandbox.Exit{Code: int32(code), Reason: sandbox.ReasonError}
+		return sandbox.Exit{Code: exitCode(code), Reason: sandbox.ReasonError}
 	}
 }
+
+// exitCode brings a guest's code into the 0 to 255 that the rest of the world knows. One beyond becomes 255: cutting it to
+// its low 8 bits could turn a failure into success.
+func exitCode(code uint32) int32 { return int32(min(code, 255)) }
 
 // trapMessage is a trap in the user's words, with the names of the functions that led to it.
 func (e *ending) trapMessage(trap error) string {

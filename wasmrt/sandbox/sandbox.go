@@ -173,7 +173,7 @@ type Status struct {
 
 // Exit tells how an attempt ended.
 type Exit struct {
-	// Code as a shell shows it: the guest's own (its low 8 bits on the wire are not cut), 128+Signal when killed.
+	// Code as a shell shows it: the guest's own from 0 to 255 (255 for any beyond), 128+Signal when killed.
 	Code int32 `json:"code"`
 	// Signal that ended it, 0 for none.
 	Signal int32 `json:"signal,omitempty"`
