@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,9 @@ func TestLimitsHoldAndFiguresAreRead(t *testing.T) {
 		_ = cmd.Wait()
 		return
 	}
+	if names, err := h.Children(ref); err != nil || !slices.Equal(names, []string{"c"}) {
+		t.Errorf("children of the pod's group: %q, %v", names, err)
+	}
 	u, err := h.Usage(child)
 	if err != nil || u.PIDs < 1 {
 		t.Errorf("usage of a group with one process: %+v, %v", u, err)
@@ -57,7 +61,7 @@ func TestLimitsHoldAndFiguresAreRead(t *testing.T) {
 	if n, err := h.OOMKills(child); err != nil || n != 0 {
 		t.Errorf("OOM kills of a new group: %d, %v", n, err)
 	}
-	if err := h.Kill(child); err != nil {
+	if err := h.Kill(ref); err != nil { // with all that is within
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
@@ -71,6 +75,12 @@ func TestLimitsHoldAndFiguresAreRead(t *testing.T) {
 	}
 	if err := h.Remove(ref); err != nil {
 		t.Errorf("second Remove: %v", err)
+	}
+	if err := h.Kill(ref); err != nil {
+		t.Errorf("Kill of a group that has gone: %v", err)
+	}
+	if names, err := h.Children(ref); err != nil || len(names) > 0 {
+		t.Errorf("children of a group that has gone: %q, %v", names, err)
 	}
 }
 
@@ -113,7 +123,7 @@ func TestVersion2(t *testing.T) {
 	if err := h.Add(ref, cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Kill(ref); err != nil {
+	if err := h.Kill(h.Root()); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {
@@ -121,6 +131,31 @@ func TestVersion2(t *testing.T) {
 	}
 	if err := h.Remove(h.Root()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestGroupsOfVersion1AreNoneInVersion2 looks at what was stored before the machine changed its version: a path that is
+// empty in the new tree must not be taken for the root of all groups.
+func TestGroupsOfVersion1AreNoneInVersion2(t *testing.T) {
+	mount := t.TempDir() // stands in for the tree, so that a failure harms nobody
+	other := filepath.Join(mount, "other")
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := &Hierarchy{&v2{mount: mount, base: Ref{unified: "/edgepod"}, enabled: names}}
+	foreign := Ref{"memory": "/x", "pids": "/x"}
+	if err := errors.Join(h.Create(foreign, sandbox.Limits{Memory: 1}), h.Add(foreign, os.Getpid()), h.SetCPU(foreign, 1), h.Kill(foreign),
+		h.Remove(foreign)); err != nil {
+		t.Error(err)
+	}
+	if names, err := h.Children(foreign); err != nil || len(names) > 0 {
+		t.Errorf("children: %q, %v", names, err)
+	}
+	if _, err := h.Usage(foreign); !errors.Is(err, ErrNoGroup) {
+		t.Errorf("usage: %v, want ErrNoGroup", err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("another's group: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package cgroup
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,21 +35,57 @@ func readKey(file, key string) (uint64, error) {
 	return 0, ErrNoGroup
 }
 
+// subfolders returns the names of the groups in a group, sorted.
+func subfolders(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// killBeneath kills the processes of a group and of those within, none of which needs to exist.
+func killBeneath(folder string) error {
+	return filepath.WalkDir(folder, func(dir string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
+			return err
+		}
+		for _, field := range strings.Fields(string(data)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil || pid <= 1 {
+				continue
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("process %d: %w", pid, err)
+			}
+		}
+		return nil
+	})
+}
+
 // removeFolder removes a group and the groups in it. A process that has just ended still holds its group for a moment, so
 // it is tried for up to a second.
 func removeFolder(folder string) error {
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	groups, err := subfolders(folder)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := removeFolder(filepath.Join(folder, e.Name())); err != nil {
-				return err
-			}
+	for _, name := range groups {
+		if err := removeFolder(filepath.Join(folder, name)); err != nil {
+			return err
 		}
 	}
 	const patience, pause = time.Second, 2 * time.Millisecond

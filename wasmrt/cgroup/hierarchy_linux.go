@@ -20,6 +20,7 @@ type tree interface {
 	oomKills(ref Ref) (uint64, error)
 	kill(ref Ref) error
 	remove(ref Ref) error
+	children(ref Ref) ([]string, error)
 }
 
 // Hierarchy is where the groups of one runtime lie. Its methods may be called at the same time.
@@ -95,7 +96,15 @@ func (h *Hierarchy) OOMKills(ref Ref) (uint64, error) {
 	return h.tree.oomKills(ref)
 }
 
-// Kill ends every process in the group with SIGKILL.
+// Children returns the names of the groups in this one, sorted. A group that does not exist has none.
+func (h *Hierarchy) Children(ref Ref) ([]string, error) {
+	if len(ref) == 0 {
+		return nil, nil
+	}
+	return h.tree.children(ref)
+}
+
+// Kill ends every process in the group, and in those within, with SIGKILL.
 func (h *Hierarchy) Kill(ref Ref) error {
 	if len(ref) == 0 {
 		return nil
@@ -103,7 +112,7 @@ func (h *Hierarchy) Kill(ref Ref) error {
 	return h.tree.kill(ref)
 }
 
-// Remove removes the group, which must hold no process. Removing one that doesn't exist is no error.
+// Remove removes the group and those within, which must hold no process. Removing one that doesn't exist is no error.
 func (h *Hierarchy) Remove(ref Ref) error {
 	if len(ref) == 0 {
 		return nil
@@ -124,3 +133,4 @@ func (none) usage(Ref) (Usage, error)         { return Usage{}, ErrNoGroup }
 func (none) oomKills(Ref) (uint64, error)     { return 0, ErrNoGroup }
 func (none) kill(Ref) error                   { return nil }
 func (none) remove(Ref) error                 { return nil }
+func (none) children(Ref) ([]string, error)   { return nil, nil }

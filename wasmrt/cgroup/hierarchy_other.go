@@ -40,6 +40,9 @@ func (*Hierarchy) Usage(Ref) (Usage, error) { return Usage{}, ErrNoGroup }
 // OOMKills returns ErrNoGroup.
 func (*Hierarchy) OOMKills(Ref) (uint64, error) { return 0, ErrNoGroup }
 
+// Children returns none.
+func (*Hierarchy) Children(Ref) ([]string, error) { return nil, nil }
+
 // Kill does nothing.
 func (*Hierarchy) Kill(Ref) error { return nil }
 

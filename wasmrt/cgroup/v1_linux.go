@@ -3,13 +3,10 @@ package cgroup
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/containerd/cgroups/v3/cgroup1"
@@ -167,28 +164,15 @@ func (t *v1) oomKills(ref Ref) (uint64, error) {
 	return readKey(filepath.Join(folder, "memory.oom_control"), "oom_kill")
 }
 
-// kill reads the processes until there are none left: version 1 has no way to kill a group at once.
+// kill signals each process by itself: version 1 has no way to kill a group at once.
 func (t *v1) kill(ref Ref) error {
 	for name := range ref {
 		folder, ok := t.folder(ref, cgroup1.Name(name))
 		if !ok {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		if err := killBeneath(folder); err != nil {
 			return fmt.Errorf("kill cgroup: %w", err)
-		}
-		for _, field := range strings.Fields(string(data)) {
-			pid, err := strconv.Atoi(field)
-			if err != nil || pid <= 1 {
-				continue
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("kill process %d of the cgroup: %w", pid, err)
-			}
 		}
 	}
 	return nil
@@ -208,6 +192,23 @@ func (t *v1) remove(ref Ref) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (t *v1) children(ref Ref) ([]string, error) {
+	var all []string
+	for name := range ref {
+		folder, ok := t.folder(ref, cgroup1.Name(name))
+		if !ok {
+			continue
+		}
+		found, err := subfolders(folder)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 func (t *v1) folder(ref Ref, name cgroup1.Name) (string, bool) {

@@ -111,6 +111,10 @@ func v2Controllers(folder, file string) []string {
 	return strings.Fields(string(data))
 }
 
+// known tells whether ref is a group of this tree. One that was stored when the machine used version 1 is not, and would
+// otherwise be taken for the root of all.
+func (t *v2) known(ref Ref) bool { return ref[unified] != "" }
+
 func (t *v2) controllers() []Controller  { return t.held }
 func (t *v2) root() Ref                  { return t.base }
 func (t *v2) folder(ref Ref) string      { return filepath.Join(t.mount, ref[unified]) }
@@ -121,6 +125,9 @@ func (t *v2) load(ref Ref) (*cgroup2.Manager, error) {
 }
 
 func (t *v2) create(ref Ref, l sandbox.Limits) error {
+	if !t.known(ref) {
+		return nil
+	}
 	if err := os.MkdirAll(t.folder(ref), 0o755); err != nil {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
@@ -158,6 +165,9 @@ func (t *v2) update(ref Ref, res *cgroup2.Resources) error {
 }
 
 func (t *v2) add(ref Ref, pid int) error {
+	if !t.known(ref) {
+		return nil
+	}
 	m, err := t.load(ref)
 	if err != nil {
 		return err
@@ -165,10 +175,15 @@ func (t *v2) add(ref Ref, pid int) error {
 	return m.AddProc(uint64(pid))
 }
 
-func (t *v2) open(ref Ref) (*os.File, error) { return os.Open(t.folder(ref)) }
+func (t *v2) open(ref Ref) (*os.File, error) {
+	if !t.known(ref) {
+		return nil, nil
+	}
+	return os.Open(t.folder(ref))
+}
 
 func (t *v2) setCPU(ref Ref, milli int64) error {
-	if !t.has(controllerCPU) {
+	if !t.known(ref) || !t.has(controllerCPU) {
 		return nil
 	}
 	q, period := quota(milli), uint64(cpuPeriod)
@@ -176,6 +191,9 @@ func (t *v2) setCPU(ref Ref, milli int64) error {
 }
 
 func (t *v2) usage(ref Ref) (Usage, error) {
+	if !t.known(ref) {
+		return Usage{}, ErrNoGroup
+	}
 	if _, err := os.Stat(t.folder(ref)); errors.Is(err, fs.ErrNotExist) {
 		return Usage{}, ErrNoGroup
 	}
@@ -195,18 +213,39 @@ func (t *v2) usage(ref Ref) (Usage, error) {
 }
 
 func (t *v2) oomKills(ref Ref) (uint64, error) {
+	if !t.known(ref) {
+		return 0, ErrNoGroup
+	}
 	return readKey(filepath.Join(t.folder(ref), "memory.events"), "oom_kill")
 }
 
 func (t *v2) kill(ref Ref) error {
-	m, err := t.load(ref)
-	if err != nil {
-		return err
+	if !t.known(ref) {
+		return nil
 	}
-	if err := m.Kill(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	file, err := os.OpenFile(filepath.Join(t.folder(ref), "cgroup.kill"), os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) { // the group, or the kernel is older than 5.14
+		err = killBeneath(t.folder(ref))
+	} else if err == nil {
+		_, err = file.WriteString("1")
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil && !errors.Is(err, syscall.ENODEV) {
 		return fmt.Errorf("kill cgroup: %w", err)
 	}
 	return nil
 }
 
-func (t *v2) remove(ref Ref) error { return removeFolder(t.folder(ref)) }
+func (t *v2) remove(ref Ref) error {
+	if !t.known(ref) {
+		return nil
+	}
+	return removeFolder(t.folder(ref))
+}
+
+func (t *v2) children(ref Ref) ([]string, error) {
+	if !t.known(ref) {
+		return nil, nil
+	}
+	return subfolders(t.folder(ref))
+}

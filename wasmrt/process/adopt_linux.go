@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,34 @@ func (r *Runtime) adopt() error {
 		r.pods[s.Spec.ID] = p
 		p.adopt()
 	}
+	r.sweep()
 	return nil
+}
+
+// sweep removes the groups that an earlier runtime has left and that belong to nothing that was adopted, and kills what
+// runs in them: it died while it compiled, or between the removal of a sandbox's files and that of its group.
+func (r *Runtime) sweep() {
+	root := r.groups.Root()
+	r.sweepGroup(root, func(name string) bool { _, ok := r.pods[name]; return ok })
+	for _, p := range r.pods {
+		r.sweepGroup(p.group, func(name string) bool { return p.find(name) != nil })
+	}
+}
+
+func (r *Runtime) sweepGroup(group cgroup.Ref, known func(string) bool) {
+	names, err := r.groups.Children(group)
+	if err != nil {
+		r.log.Warn("look for cgroups that were left behind", "err", err)
+	}
+	for _, name := range names {
+		if known(name) {
+			continue
+		}
+		r.log.Info("remove a cgroup that was left behind", "name", name)
+		if err := errors.Join(r.groups.Kill(group.Child(name)), r.groups.Remove(group.Child(name))); err != nil {
+			r.log.Warn("remove a cgroup that was left behind", "name", name, "err", err)
+		}
+	}
 }
 
 // quarantine puts a folder aside whose files cannot be read. group is where its processes should be.
@@ -108,6 +136,24 @@ func (p *pod) adopt() {
 	slices.SortFunc(p.attempts, func(a, b *attempt) int {
 		return cmp.Or(created[a].Compare(created[b]), cmp.Compare(a.spec.ID, b.spec.ID))
 	})
+	if err := p.adoptGroup(); err != nil {
+		p.rt.log.Error("make the cgroup of a sandbox anew", "uid", p.stored.Spec.ID, "err", err)
+	}
+}
+
+// adoptGroup makes the pod's group again, which is gone where nothing ran, and after a restart of the machine. It then
+// lies where this runtime's groups lie, which may be elsewhere than before.
+func (p *pod) adoptGroup() error {
+	if p.runs() {
+		return nil
+	}
+	if now := p.rt.groups.Root().Child(p.stored.Spec.ID); !maps.Equal(now, p.group) {
+		if err := p.rt.clearGroup(p.group); err != nil {
+			p.rt.log.Warn("remove the earlier cgroup of a sandbox", "uid", p.stored.Spec.ID, "err", err)
+		}
+		p.group, p.stored.Group = now, now
+	}
+	return p.create()
 }
 
 // adopt takes over the attempt's process or learns how it ended. It returns false for one that never was told what to do.

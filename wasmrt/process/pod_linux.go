@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"edgepod/wasmrt/atomicfile"
 	"edgepod/wasmrt/cgroup"
 	"edgepod/wasmrt/sandbox"
 )
@@ -53,6 +54,32 @@ func newPod(r *Runtime, s stored) *pod {
 		rt: r, stored: s, group: s.Group, changed: make(chan struct{}),
 		dir: filepath.Join(r.cfg.Dir, sandboxDir, s.Spec.ID),
 	}
+}
+
+// create makes the pod's folder and cgroup, and records both.
+func (p *pod) create() error {
+	if err := os.MkdirAll(filepath.Join(p.dir, containersDir), 0o700); err != nil {
+		return err
+	}
+	if err := p.makeGroup(); err != nil {
+		return err
+	}
+	return atomicfile.WriteJSON(filepath.Join(p.dir, sandboxFile), p.stored, false)
+}
+
+// makeGroup makes the pod's cgroup, or sets the limits of one that exists.
+func (p *pod) makeGroup() error {
+	if err := p.rt.groups.Create(p.group, p.stored.Spec.Limits); err != nil {
+		return err
+	}
+	return p.rt.groups.SetCPU(p.group, p.stored.Spec.Limits.CPUMilli)
+}
+
+// runs tells whether a container of the pod runs, or may.
+func (p *pod) runs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.attempts, func(a *attempt) bool { return a.status.State != sandbox.StateExited })
 }
 
 func (p *pod) newAttempt(spec sandbox.ContainerSpec) *attempt {

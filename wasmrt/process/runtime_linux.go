@@ -17,7 +17,6 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
-	"edgepod/wasmrt/atomicfile"
 	"edgepod/wasmrt/cgroup"
 	"edgepod/wasmrt/compile"
 	"edgepod/wasmrt/harden"
@@ -66,7 +65,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("container runtime: %w", err)
 	}
-	r := &Runtime{cfg: cfg, log: cfg.Log, pods: map[string]*pod{}, clearing: map[string]chan struct{}{}, closing: make(chan struct{}), groups: cgroup.Open(cfg.Cgroup)}
+	r := &Runtime{cfg: cfg, log: cfg.Log, pods: map[string]*pod{}, clearing: map[string]chan struct{}{}, closing: make(chan struct{})}
 	prog, err := program(cfg.ChildPath, filepath.Join(cfg.Dir, binDir))
 	if err != nil {
 		return nil, fmt.Errorf("container runtime: %w", err)
@@ -91,6 +90,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 		return nil, err
 	}
 	r.layers = sync.OnceValue(r.probe)
+	r.groups = cgroup.Open(cfg.Cgroup)
 	if err := r.adopt(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -193,17 +193,8 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 		return nil, errClosed
 	}
 	p := newPod(r, stored{Spec: spec, Group: r.groups.Root().Child(spec.ID)})
-	if err := os.MkdirAll(filepath.Join(p.dir, containersDir), 0o700); err != nil {
-		return nil, fmt.Errorf("create sandbox: %w", err)
-	}
-	if err := r.groups.Create(p.group, spec.Limits); err != nil {
-		return nil, fmt.Errorf("create sandbox: %w", err)
-	}
-	if err := r.groups.SetCPU(p.group, spec.Limits.CPUMilli); err != nil {
-		return nil, fmt.Errorf("create sandbox: %w", err)
-	}
-	if err := atomicfile.WriteJSON(filepath.Join(p.dir, sandboxFile), p.stored, false); err != nil {
-		return nil, fmt.Errorf("create sandbox: %w", err)
+	if err := p.create(); err != nil {
+		return nil, fmt.Errorf("create sandbox: %w", errors.Join(err, r.groups.Remove(p.group), os.RemoveAll(p.dir)))
 	}
 	r.pods[spec.ID] = p
 	return p, nil
@@ -215,24 +206,42 @@ func (r *Runtime) forget(p *pod, attempts []*attempt) {
 	id := p.stored.Spec.ID
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pods[id] != p || r.closed {
-		return // removed before, or the next runtime will do it
+	if r.pods[id] != p {
+		return // removed before
 	}
 	delete(r.pods, id)
 	cleared := make(chan struct{})
 	r.clearing[id] = cleared
-	r.watchers.Go(func() {
+	tidy := func() {
 		for _, a := range attempts {
 			<-a.cleared
 		}
-		if err := r.groups.Remove(p.group); err != nil {
+		if err := r.clearGroup(p.group); err != nil {
 			r.log.Warn("remove the cgroup of a sandbox", "uid", id, "err", err)
 		}
+	}
+	if r.closed { // nobody waits for what is done in the background
+		tidy()
+		return
+	}
+	r.watchers.Go(func() {
+		tidy()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.clearing, id)
 		close(cleared)
 	})
+}
+
+// clearGroup removes a group that nobody needs any more. What is in it still, against all expectation, is killed.
+func (r *Runtime) clearGroup(group cgroup.Ref) error {
+	if r.groups.Remove(group) == nil {
+		return nil
+	}
+	if err := r.groups.Kill(group); err != nil {
+		return err
+	}
+	return r.groups.Remove(group)
 }
 
 var errClosed = errors.New("the container runtime is closed")
@@ -252,27 +261,51 @@ func (r *Runtime) List(ctx context.Context) ([]sandbox.Sandbox, error) {
 	return out, nil
 }
 
-// Close implements sandbox.Runtime: it stops watching. Containers run on.
+// Close implements sandbox.Runtime: it stops watching. Containers run on. The cgroups of sandboxes in which nothing runs
+// are removed, and made again by the next runtime.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
-	if !r.closed {
-		r.closed = true
-		close(r.closing)
+	if r.closed {
+		r.mu.Unlock()
+		r.watchers.Wait()
+		return nil
 	}
+	r.closed = true
+	close(r.closing)
 	pods := slices.Collect(maps.Values(r.pods))
 	r.mu.Unlock()
 	for _, p := range pods {
 		p.release()
 	}
 	r.watchers.Wait()
-	if len(pods) > 0 {
+	idle := slices.DeleteFunc(slices.Clone(pods), (*pod).runs)
+	r.each(idle, func(p *pod) {
+		if err := r.groups.Remove(p.group); err != nil {
+			r.log.Warn("remove the cgroup of a sandbox in which nothing runs", "uid", p.stored.Spec.ID, "err", err)
+		}
+	})
+	if len(idle) < len(pods) {
 		return nil
 	}
-	// The next runtime makes it again; one that cannot be removed costs nothing.
 	if err := r.groups.Remove(r.groups.Root()); err != nil {
-		r.log.Debug("remove the runtime's cgroup", "err", err)
+		r.log.Warn("remove the runtime's cgroup", "err", err)
 	}
 	return nil
+}
+
+// each calls do for each pod, several at a time: the kernel lets one wait for a group that goes.
+func (*Runtime) each(pods []*pod, do func(*pod)) {
+	const most = 16
+	var wait sync.WaitGroup
+	free := make(chan struct{}, most)
+	for _, p := range pods {
+		free <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-free }()
+			do(p)
+		})
+	}
+	wait.Wait()
 }
 
 // validID tells whether an id can be a file's name.

@@ -2,11 +2,15 @@ package process_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +21,8 @@ import (
 	"edgepod/wasmrt/sandbox"
 )
 
-// open returns a runtime on dir, closed with the test.
+// open returns a runtime on dir. With the test, its sandboxes are removed, unless it was closed before, and it is closed;
+// then no cgroup may be left.
 func open(t testing.TB, dir string, change ...func(*process.Config)) sandbox.Runtime {
 	t.Helper()
 	cfg := process.Config{
@@ -32,11 +37,54 @@ func open(t testing.TB, dir string, change ...func(*process.Config)) sandbox.Run
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		left, err := r.List(context.Background())
+		if err != nil {
+			t.Error(err)
+		}
+		for _, s := range left {
+			if err := s.Remove(context.Background()); err != nil && !strings.Contains(err.Error(), "closed") {
+				t.Error(err)
+			}
+		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
+		if left := groupsOf(t, dir); len(left) > 0 {
+			t.Errorf("cgroups left: %q", left)
+		}
 	})
 	return r
+}
+
+// groupsOf returns the folders of the cgroups of the runtime on dir, in whichever tree.
+func groupsOf(t testing.TB, dir string) []string {
+	t.Helper()
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil // a system without cgroups
+	}
+	name := "edgepod-" + rootHash(dir)
+	var found []string
+	for line := range strings.Lines(string(own)) {
+		// NUMBER:CONTROLLER:PATH in version 1, 0::PATH in version 2
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		for _, parent := range []string{fields[2], "/"} {
+			root := filepath.Join("/sys/fs/cgroup", fields[1], parent, name)
+			_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+				if err == nil && d.IsDir() && !slices.Contains(found, path) {
+					found = append(found, path)
+				}
+				return nil // what has gone meanwhile is what is wanted
+			})
+		}
+	}
+	return found
+}
+
+// rootHash is what the name of the group of the runtime on dir ends with.
+func rootHash(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:6])
 }
 
 // create makes a sandbox that is removed with the test, unless r is closed before.
