@@ -52,7 +52,6 @@ func createPod(pod *corev1.Pod) verdict {
 
 // updatePod leaves the status to its subresource.
 func updatePod(pod, old *corev1.Pod) verdict {
-	pod.Status = *old.Status.DeepCopy() // upstream's rules write to it, and old is frozen
 	if pod.Spec.Priority == nil {
 		pod.Spec.Priority = old.Spec.Priority
 	}
@@ -60,6 +59,11 @@ func updatePod(pod, old *corev1.Pod) verdict {
 		pod.Spec.PreemptionPolicy = old.Spec.PreemptionPolicy
 	}
 	tolerateLostNode(pod)
+	if apiequality.Semantic.DeepEqual(pod.Spec, old.Spec) {
+		pod.Spec, pod.Status = old.Spec, old.Status // all versions share one, as long as it is the same
+		return verdict{errs: upstream.PodMetadata(pod, old)}
+	}
+	pod.Status = *old.Status.DeepCopy() // upstream's rules write to it, and old is frozen
 	errs := upstream.PodUpdate(pod, old)
 	if !apiequality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		pod.Generation++
@@ -76,7 +80,9 @@ func updatePodStatus(pod, old *corev1.Pod) verdict {
 		pod.Status.QOSClass = old.Status.QOSClass
 	}
 	keepObservedGeneration(pod, old)
-	return verdict{errs: upstream.PodStatus(pod, old)}
+	errs := upstream.PodStatus(pod, old)
+	pod.Spec = old.Spec
+	return verdict{errs: errs}
 }
 
 // keepObservedGeneration restores what reporters who don't know of observedGeneration have dropped.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,25 @@ func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	return check(pod, old, "", func(pod, old *core.Pod) field.ErrorList {
 		podutil.DropDisabledPodFields(pod, old)
 		return validation.ValidatePodUpdate(pod, old, podOptions(pod, old))
+	})
+}
+
+// PodMetadata validates a change of a pod that touches neither its spec nor its status, and finds what PodUpdate would find: a
+// spec that was valid and is the same is not looked at again.
+func PodMetadata(pod, old *corev1.Pod) field.ErrorList {
+	var internal, internalOld core.Pod
+	if err := errors.Join(Scheme.Convert(pod, &internal, nil), Scheme.Convert(old, &internalOld, nil)); err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	bare := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
+	bareOld := &corev1.Pod{TypeMeta: old.TypeMeta, ObjectMeta: old.ObjectMeta}
+	return check(bare, bareOld, "", func(_, _ *core.Pod) field.ErrorList {
+		path := field.NewPath("metadata")
+		errs := validation.ValidateObjectMetaUpdate(&internal.ObjectMeta, &internalOld.ObjectMeta, path)
+		errs = append(errs, validation.ValidateObjectMeta(&internal.ObjectMeta, true, validation.ValidatePodName, path)...)
+		options, path := podOptions(&internal, &internalOld), path.Child("annotations")
+		errs = append(errs, validation.ValidatePodSpecificAnnotations(internal.Annotations, &internal.Spec, path, options)...)
+		return append(errs, validation.ValidatePodSpecificAnnotationUpdates(&internal, &internalOld, path, options)...)
 	})
 }
 

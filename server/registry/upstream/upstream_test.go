@@ -150,6 +150,45 @@ func TestChecksDontTouchTheOldObject(t *testing.T) {
 	}
 }
 
+func TestMetadataIsHeldToTheSameRulesWithoutTheRest(t *testing.T) {
+	now := metav1.Now()
+	for name, change := range map[string]func(old, p *corev1.Pod){
+		"nothing":           func(_, _ *corev1.Pod) {},
+		"label":             func(_, p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} },
+		"bad label":         func(_, p *corev1.Pod) { p.Labels = map[string]string{"a b": "c d"} },
+		"bad annotation":    func(_, p *corev1.Pod) { p.Annotations = map[string]string{"a b": "c d"} },
+		"uid":               func(_, p *corev1.Pod) { p.UID = "other" },
+		"generateName":      func(_, p *corev1.Pod) { p.GenerateName = "Bad_" },
+		"deletion cost":     func(_, p *corev1.Pod) { p.Annotations = map[string]string{corev1.PodDeletionCost: "much"} },
+		"mirror":            func(_, p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
+		"mirror taken away": func(old, _ *corev1.Pod) { old.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
+		"AppArmor": func(_, p *corev1.Pod) {
+			p.Annotations = map[string]string{corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + "main": "x"}
+		},
+		"tolerations":   func(_, p *corev1.Pod) { p.Annotations = map[string]string{corev1.TolerationsAnnotationKey: "x"} },
+		"bad finalizer": func(_, p *corev1.Pod) { p.Finalizers = []string{"x"} },
+		"finalizer on its way": func(old, p *corev1.Pod) {
+			old.DeletionTimestamp, p.DeletionTimestamp, p.Finalizers = &now, &now, []string{"example.com/x"}
+		},
+		"owners": func(_, p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "x"}} },
+		"two owners that control": func(_, p *corev1.Pod) {
+			ref := metav1.OwnerReference{APIVersion: "v1", Kind: "A", Name: "a", UID: "1", Controller: new(true)}
+			p.OwnerReferences = []metav1.OwnerReference{ref, ref}
+		},
+		"no version": func(_, p *corev1.Pod) { p.ResourceVersion = "" },
+	} {
+		old := pod()
+		Default(old)
+		old.ResourceVersion = "1"
+		p := old.DeepCopy()
+		change(old, p)
+		got, want := PodMetadata(p.DeepCopy(), old), PodUpdate(p.DeepCopy(), old)
+		if got.ToAggregate() == nil != (want.ToAggregate() == nil) || len(got) > 0 && got.ToAggregate().Error() != want.ToAggregate().Error() {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestTables(t *testing.T) {
 	running := pod()
 	running.Status = corev1.PodStatus{
