@@ -27,6 +27,9 @@ import (
 // shutdownGrace is how long requests under way may take when the server stops; watches are cut.
 const shutdownGrace = 300 * time.Millisecond
 
+// historyBytes bounds the memory that watches are replayed from: some 5,000 changes, hours of a small cluster.
+const historyBytes = 8 << 20
+
 // Server is a control plane. New opens it, Run runs it, and Close lets go of it where Run was not called.
 type Server struct {
 	config   Config
@@ -69,7 +72,9 @@ func New(config Config) (*Server, error) {
 }
 
 func (s *Server) open() (err error) {
-	s.store, err = store.Open(store.Config{Path: filepath.Join(s.config.DataDir, "edgepod.db"), Log: s.config.Log})
+	s.store, err = store.Open(store.Config{
+		Path: filepath.Join(s.config.DataDir, "edgepod.db"), HistoryBytes: historyBytes, Log: s.config.Log,
+	})
 	if err != nil {
 		return err
 	}
