@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -40,7 +41,22 @@ const perByte = time.Second >> 20
 type Cache struct {
 	cfg    Config
 	flight singleflight.Group
+
+	mu      sync.Mutex
+	refused map[string]refusal // by the module's sum
 }
+
+// refusal is remembered for a while, so that who asks for a module again and again costs one compilation and not many.
+type refusal struct {
+	err *RefusedError
+	at  time.Time
+}
+
+// How long a refusal is remembered (after that the machine may have had more to spare), and how many are.
+const (
+	refusalKept = 10 * time.Minute
+	refusalMost = 1000
+)
 
 // RefusedError says why a module cannot be compiled.
 type RefusedError struct{ Why string }
@@ -72,7 +88,7 @@ func Open(cfg Config) (*Cache, error) {
 			}
 		}
 	}
-	return &Cache{cfg: cfg}, nil
+	return &Cache{cfg: cfg, refused: map[string]refusal{}}, nil
 }
 
 const (
@@ -90,7 +106,14 @@ func (c *Cache) Ensure(ctx context.Context, path, sum string, size int64) (Code,
 		if code, ok := c.lookup(sum); ok {
 			return code, nil
 		}
-		return c.compile(context.WithoutCancel(ctx), path, sum, size)
+		if err := c.refusal(sum, time.Now()); err != nil {
+			return nil, err
+		}
+		code, err := c.compile(context.WithoutCancel(ctx), path, sum, size)
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			c.remember(sum, refused, time.Now())
+		}
+		return code, err
 	})
 	select {
 	case <-ctx.Done():
@@ -99,6 +122,26 @@ func (c *Cache) Ensure(ctx context.Context, path, sum string, size int64) (Code,
 		code, _ := r.Val.(Code)
 		return code, true, r.Err
 	}
+}
+
+func (c *Cache) refusal(sum string, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.refused[sum]
+	if !ok || now.Sub(r.at) >= refusalKept {
+		delete(c.refused, sum)
+		return nil
+	}
+	return r.err
+}
+
+func (c *Cache) remember(sum string, err *RefusedError, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.refused) >= refusalMost {
+		clear(c.refused)
+	}
+	c.refused[sum] = refusal{err: err, at: now}
 }
 
 // Drop removes the code of a module, which turned out to be damaged.
@@ -160,8 +203,10 @@ func (c *Cache) compile(ctx context.Context, path, sum string, size int64) (Code
 		CPU: uint64(max(limit.Round(time.Second)/time.Second, 1)), Memory: c.cfg.Memory,
 	})
 	if err != nil {
-		return Code{}, &RefusedError{Why: fmt.Sprintf("compiling it failed or passed the limits of %s of processor time and %d MiB of memory (%v); "+
-			"modules with huge functions are like that: split them, or optimise for size", limit.Round(time.Second), c.cfg.Memory>>20, err)}
+		// What the engine says at its end is many lines of its own stack.
+		cause, _, _ := strings.Cut(err.Error(), "\n")
+		return Code{}, &RefusedError{Why: fmt.Sprintf("compiling it failed or passed the limits of %s of processor time and %d MiB of memory (%s); "+
+			"modules with huge functions are like that: split them, or optimise for size", limit.Round(time.Second), c.cfg.Memory>>20, cause)}
 	}
 	if res.Error != "" {
 		return Code{}, &RefusedError{Why: res.Error}

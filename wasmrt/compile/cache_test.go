@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 )
@@ -144,6 +145,28 @@ func TestRefusalsReachTheCallerAndLeaveNothing(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestARefusedModuleIsCompiledAgainOnlyAfterAWhile(t *testing.T) {
+	path, sum := store(t, []byte("\x00asm\x01\x00\x00\x00"))
+	tries := 0
+	c := openCache(t, t.TempDir(), func(context.Context, Job) (Result, error) {
+		tries++
+		return Result{}, errors.New("killed\ngoroutine 1 [running]:")
+	})
+	for range 3 {
+		var refused *RefusedError
+		_, _, err := c.Ensure(t.Context(), path, sum, 8)
+		if !errors.As(err, &refused) || strings.Contains(refused.Why, "goroutine") {
+			t.Errorf("refusal: %v, want the limits in one line", err)
+		}
+	}
+	if tries != 1 {
+		t.Errorf("compiled %d times, want once", tries)
+	}
+	if err := c.refusal(sum, time.Now().Add(refusalKept)); err != nil {
+		t.Errorf("still refused: %v", err)
 	}
 }
 
