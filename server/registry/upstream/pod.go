@@ -43,16 +43,18 @@ func PodMetadata(pod, old *corev1.Pod) field.ErrorList {
 	if err := errors.Join(Scheme.Convert(pod, &internal, nil), Scheme.Convert(old, &internalOld, nil)); err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
-	bare := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
-	bareOld := &corev1.Pod{TypeMeta: old.TypeMeta, ObjectMeta: old.ObjectMeta}
-	return check(bare, bareOld, "", func(_, _ *core.Pod) field.ErrorList {
-		path := field.NewPath("metadata")
-		errs := validation.ValidateObjectMetaUpdate(&internal.ObjectMeta, &internalOld.ObjectMeta, path)
-		errs = append(errs, validation.ValidateObjectMeta(&internal.ObjectMeta, true, validation.ValidatePodName, path)...)
+	path := field.NewPath("metadata")
+	errs := metadataUpdate(pod, old)
+	errs = append(errs, validation.ValidateObjectMetaUpdate(&internal.ObjectMeta, &internalOld.ObjectMeta, path)...)
+	errs = append(errs, validation.ValidateObjectMeta(&internal.ObjectMeta, true, validation.ValidatePodName, path)...)
+	if len(pod.Annotations) > 0 || len(old.Annotations) > 0 {
 		options, path := podOptions(&internal, &internalOld), path.Child("annotations")
 		errs = append(errs, validation.ValidatePodSpecificAnnotations(internal.Annotations, &internal.Spec, path, options)...)
-		return append(errs, validation.ValidatePodSpecificAnnotationUpdates(&internal, &internalOld, path, options)...)
-	})
+		errs = append(errs, validation.ValidatePodSpecificAnnotationUpdates(&internal, &internalOld, path, options)...)
+	}
+	bare := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
+	bareOld := &corev1.Pod{TypeMeta: old.TypeMeta, ObjectMeta: old.ObjectMeta}
+	return withGenerated(bare, bareOld, "", errs)
 }
 
 // PodStatus validates a change of a pod's status.
