@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"edgepod/server/agent/lifecycle"
 	"edgepod/server/agent/podvalue"
@@ -52,6 +53,7 @@ func (w *worker) finish(a lifecycle.Action, result lifecycle.Result, then func(*
 // job is what an action needs of its worker.
 type job struct {
 	*Agent
+	uid     types.UID
 	pod     *corev1.Pod
 	sandbox sandbox.Sandbox
 	folder  podFolder
@@ -67,7 +69,7 @@ func (w *worker) job() job {
 		digests[name] = c.Digest
 	}
 	return job{
-		Agent: w.Agent, pod: w.pod, sandbox: w.sandbox, folder: w.folder, lock: &w.volumes,
+		Agent: w.Agent, uid: w.uid, pod: w.pod, sandbox: w.sandbox, folder: w.folder, lock: &w.volumes,
 		digests: digests, first: !w.seen.Volumes.Done,
 	}
 }
@@ -79,7 +81,7 @@ func (j job) do(ctx context.Context, a lifecycle.Action) (r lifecycle.Result, th
 		r.Err = j.prepareVolumes()
 	case lifecycle.CreateSandbox:
 		var s sandbox.Sandbox
-		if s, r.Err = j.Runtime.Create(ctx, sandboxSpec(j.pod)); r.Err == nil {
+		if s, r.Err = j.createSandbox(ctx); r.Err == nil {
 			return r, func(w *worker) { w.sandbox = s }
 		}
 		j.event("", corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", r.Err))
@@ -119,24 +121,57 @@ func (j job) values() podvalue.Context {
 	}
 }
 
+// volumeFolder is the pod's volumes, which are its containers' user's.
 func (j job) volumeFolder() volume.Folder {
-	return volume.Folder{Dir: j.folder.volumes(), HostPaths: j.HostPaths}
+	f := volume.Folder{Dir: j.folder.volumes(), HostPaths: j.HostPaths}
+	if owner, ok := j.Runtime.Owner(string(j.uid)); ok && (j.sandbox == nil || !j.sandbox.Spec().AsRoot) {
+		f.Owner = &owner
+	}
+	return f
+}
+
+// createSandbox makes the pod's sandbox: root's, where a volume is.
+func (j job) createSandbox(ctx context.Context) (sandbox.Sandbox, error) {
+	spec := sandboxSpec(j.pod)
+	j.lock.Lock()
+	own, err := j.volumeFolder().RootsOwn(j.pod)
+	j.lock.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	spec.AsRoot = len(own) > 0
+	return j.Runtime.Create(ctx, spec)
 }
 
 func (j job) prepareVolumes() error {
 	j.lock.Lock()
 	defer j.lock.Unlock()
-	err := j.volumeFolder().Prepare(j.values())
+	folder := j.volumeFolder()
+	var own []*corev1.Volume
+	var err error
+	if j.sandbox == nil { // else it is settled whose they are
+		if own, err = folder.RootsOwn(j.pod); len(own) > 0 {
+			folder.Owner = nil // as createSandbox will find, too
+		}
+	}
+	if err == nil {
+		err = folder.Prepare(j.values())
+	}
 	if err != nil {
 		j.event("", corev1.EventTypeWarning, "FailedMount", err.Error())
 	} else if j.first {
-		j.warnOfVolumes()
+		j.warnOfVolumes(own)
 	}
 	return err
 }
 
-// warnOfVolumes tells of what an emptyDir asks for and this node does not do.
-func (j job) warnOfVolumes() {
+// warnOfVolumes tells of what an emptyDir asks for and this node does not do, and of volumes that are root's own.
+func (j job) warnOfVolumes(rootsOwn []*corev1.Volume) {
+	for _, v := range rootsOwn {
+		j.event("", corev1.EventTypeWarning, "VolumeAccessibleToRootOnly", fmt.Sprintf("hostPath volume %q (%s) is accessible to root alone, "+
+			"so that the pod's containers run as root without capabilities; make it accessible to others (mode 0777, or 0755 where it is only read) "+
+			"to let them run as a user of their own", v.Name, v.HostPath.Path))
+	}
 	for _, v := range j.pod.Spec.Volumes {
 		if v.EmptyDir == nil {
 			continue

@@ -23,7 +23,7 @@ func Apply(o Options) []sandbox.Layer {
 		outcome(LayerLimits, limits(o), "raise the limits of the node's own process"),
 		outcome(LayerLandlock, restrictPaths(o), kernel),
 		outcome(LayerJail, jail(o), "build with CGO_ENABLED=0, and run the node as root or allow user namespaces (sysctl user.max_user_namespaces)"),
-		outcome(LayerUser, becomeUser(o), "make the pod's volumes accessible to others (mode 0777), or run the node as an ordinary user"),
+		outcome(LayerUser, becomeUser(o), "make the pod's hostPath volumes accessible to others (mode 0777), or run the node as an ordinary user"),
 		outcome(LayerCapabilities, dropCapabilities(), kernel),
 		outcome(LayerSeccomp, filterCalls(o), kernel),
 	}
@@ -75,7 +75,7 @@ func becomeUser(o Options) error {
 		return nil
 	}
 	if o.UID == 0 {
-		return errors.New("a volume of the pod is accessible to root alone")
+		return errors.New("a hostPath volume of the pod is accessible to root alone")
 	}
 	for _, step := range []struct {
 		what string

@@ -120,6 +120,9 @@ func TestVolumesAreShownAndNothingElse(t *testing.T) {
 	s := create(t, r, "pod1")
 	secret := filepath.Join(t.TempDir(), "secret")
 	volume := t.TempDir()
+	if err := os.Chmod(volume, 0o777); err != nil {
+		t.Fatal(err)
+	}
 	for path, text := range map[string]string{secret: "host secret", filepath.Join(volume, "in"): "from the host"} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -157,6 +160,52 @@ func TestVolumesAreShownAndNothingElse(t *testing.T) {
 		if exit, out := run(id, false, args...); exit.Code == 0 || strings.Contains(out, "host secret") {
 			t.Errorf("%s: %+v, %q; want an error", id, exit, out)
 		}
+	}
+}
+
+// TestVolumesAreUsedAsTheirOwner gives a container files that its user alone may use, and one that is root's.
+func TestVolumesAreUsedAsTheirOwner(t *testing.T) {
+	r := open(t, t.TempDir())
+	owner, ok := r.Owner("pod1")
+	if root := os.Geteuid() == 0; ok != root || ok && owner == (sandbox.Owner{}) {
+		t.Fatalf("owner %+v, %v; a user of its own is wanted where this process is root (%v)", owner, ok, root)
+	}
+	volume := t.TempDir()
+	secret := filepath.Join(volume, "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("for the pod"), 0o400), os.Chmod(volume, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	run := func(pod, id string, args ...string) (sandbox.Exit, string) {
+		s, err := r.Create(t.Context(), sandbox.Spec{ID: pod, AsRoot: pod == "root"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := spec(t, r, id, "guest.wasm", args...)
+		c.Mounts = []sandbox.Mount{{Source: volume, Target: "/data"}}
+		start(t, s, c)
+		exit := await(t, s, id)
+		return exit, logged(t, c.Log.Path)
+	}
+	if exit, out := run("root", "read", "cat", "/data/secret"); exit.Code != 0 || out != "for the pod" {
+		t.Errorf("root's file as root: %+v, %q", exit, out)
+	}
+	if !ok {
+		return
+	}
+	if exit, out := run("pod1", "before", "cat", "/data/secret"); exit.Code == 0 {
+		t.Errorf("root's file as the pod's user: %+v, %q", exit, out)
+	}
+	if err := errors.Join(os.Chown(volume, owner.UID, owner.GID), os.Chown(secret, owner.UID, owner.GID)); err != nil {
+		t.Fatal(err)
+	}
+	if exit, out := run("pod1", "read", "cat", "/data/secret"); exit.Code != 0 || out != "for the pod" {
+		t.Errorf("its own file: %+v, %q", exit, out)
+	}
+	if exit, out := run("pod1", "write", "put", "/data/new", "x"); exit.Code != 0 {
+		t.Errorf("write to its own folder: %+v, %q", exit, out)
+	}
+	if exit, out := run("pod2", "read", "cat", "/data/secret"); exit.Code == 0 {
+		t.Errorf("another pod's file: %+v, %q", exit, out)
 	}
 }
 

@@ -5,10 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/fnv"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
 
 	"edgepod/wasmrt/sandbox"
 )
@@ -18,8 +15,6 @@ const (
 	firstUID = 0x70000000
 	rangeUID = 1 << 24
 	nobody   = 65534
-	// mostFiles is how many files of a read-only volume are looked at.
-	mostFiles = 256
 )
 
 // identity is the user that a container's process becomes.
@@ -60,57 +55,16 @@ func mappedUID(uid int) bool {
 	return false
 }
 
-// canUse tells whether the user may use every mount as it is meant. Where not, the container runs as root without
-// capabilities, who may use what root owns: a volume that works matters more than one layer of several.
-func (u identity) canUse(mounts []sandbox.Mount) bool {
-	for _, m := range mounts {
-		if !u.canUseMount(m) {
-			return false
-		}
-	}
-	return true
+// Owner implements sandbox.Runtime.
+func (*Runtime) Owner(id string) (sandbox.Owner, bool) {
+	user := podIdentity(id)
+	return sandbox.Owner{UID: user.uid, GID: user.gid}, user.uid != 0
 }
 
-func (u identity) canUseMount(m sandbox.Mount) bool {
-	info, err := os.Stat(m.Source)
-	if err != nil {
-		return true // whoever opens it will say what is wrong
+// identity is the user of the pod's containers.
+func (p *pod) identity() identity {
+	if p.stored.Spec.AsRoot {
+		return identity{}
 	}
-	if !m.ReadOnly {
-		return u.allows(info, 0o6)
-	}
-	seen, ok := 0, true
-	err = filepath.WalkDir(m.Source, func(p string, d fs.DirEntry, err error) error {
-		if seen++; err != nil || seen > mostFiles || !ok {
-			return fs.SkipAll
-		}
-		if d.Type()&fs.ModeSymlink != 0 {
-			return nil
-		}
-		info, err := d.Info()
-		ok = err != nil || u.allows(info, 0o4)
-		return nil
-	})
-	return ok && err == nil
-}
-
-// allows tells whether the mode gives the user the rights in want, and in a folder the right to look up names.
-func (u identity) allows(info fs.FileInfo, want fs.FileMode) bool {
-	if info.IsDir() {
-		want |= 0o1
-	}
-	have := info.Mode().Perm()
-	if uid, ok := ownerOf(info); ok && uid == u.uid {
-		have >>= 6
-	}
-	return have&want == want
-}
-
-// ownerOf returns the user that owns a file.
-func ownerOf(info fs.FileInfo) (int, bool) {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(st.Uid), true
+	return podIdentity(p.stored.Spec.ID)
 }

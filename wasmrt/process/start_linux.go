@@ -254,10 +254,7 @@ func (a *attempt) complaint() string {
 // prepare makes the attempt's files and cgroup, and says what its process is to do.
 func (a *attempt) prepare(entry image.Entry, code compile.Code) (container.Request, error) {
 	r, spec := a.pod.rt, a.spec
-	user := podIdentity(a.pod.stored.Spec.ID)
-	if user.uid != 0 && !user.canUse(spec.Mounts) {
-		user = identity{}
-	}
+	user := a.pod.identity()
 	memory := r.memoryLimit(spec.Limits, a.pod.stored.Spec.Limits)
 	req := container.Request{
 		Container: spec,

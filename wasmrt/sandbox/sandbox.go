@@ -22,6 +22,10 @@ type Runtime interface {
 	Create(ctx context.Context, spec Spec) (Sandbox, error)
 	// List returns each sandbox that exists, running or not, also those made by an earlier process.
 	List(ctx context.Context) ([]Sandbox, error)
+	// Owner returns the user whom the containers of the sandbox with this id run as, whether it exists yet or not; ok is
+	// false where that is this process's own user. What a container is to read and write must be this user's, or
+	// accessible to all.
+	Owner(id string) (owner Owner, ok bool)
 	// Layers tells which layers of hardening hold on this machine, in the order of their nesting.
 	Layers() []Layer
 	// Close lets go of what this process holds. Containers run on.
@@ -48,6 +52,9 @@ type Sandbox interface {
 	// Remove kills what still runs and removes the sandbox with its volumes' folder left alone. Removing twice is no error.
 	Remove(ctx context.Context) error
 }
+
+// Owner is a user and its group, by their numbers on this machine.
+type Owner struct{ UID, GID int }
 
 // PullPolicy is spelt as imagePullPolicy of the Kubernetes API.
 type PullPolicy string
@@ -85,6 +92,9 @@ type Spec struct {
 	Hostname  string `json:"hostname"`
 	// Limits of all containers together; zero fields are unlimited.
 	Limits Limits `json:"limits"`
+	// AsRoot lets the containers stay root, without its capabilities, for volumes that are root's alone. Otherwise they run
+	// as the sandbox's Owner.
+	AsRoot bool `json:"asRoot,omitempty"`
 	// Annotations are kept for the caller, who finds them again in List.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

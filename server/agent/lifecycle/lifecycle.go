@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -204,7 +205,9 @@ func (p *planner) endedForGood(c *corev1.Container, s *Container) bool {
 // run brings the pod up and keeps it up.
 func (p *planner) run() {
 	ready := p.ensure(p.seen.Volumes, PrepareVolumes{})
-	ready = p.ensure(p.seen.Sandbox, CreateSandbox{}) && ready
+	if ready || !hasHostPath(p.pod) { // whose sandbox depends on what the host has
+		ready = p.ensure(p.seen.Sandbox, CreateSandbox{}) && ready
+	}
 	for i := range p.pod.Spec.InitContainers {
 		c := &p.pod.Spec.InitContainers[i]
 		s := p.seen.known(c.Name)
@@ -219,6 +222,10 @@ func (p *planner) run() {
 	for i := range p.pod.Spec.Containers {
 		p.container(&p.pod.Spec.Containers[i], ready)
 	}
+}
+
+func hasHostPath(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
 }
 
 // begun tells whether any main container has been started: the pod is initialised then, whatever its sidecars do.

@@ -130,9 +130,9 @@ func checkType(path string, kind corev1.HostPathType, mode fs.FileMode) error {
 	return nil
 }
 
-// beneath returns base/sub free of links, if no link in it leads out of base. Where make is set, missing folders are made
-// with the permissions of base.
-func beneath(base, sub string, make bool) (string, error) {
+// beneath returns base/sub free of links, if no link in it leads out of base. Where own is set, a missing folder is made
+// with the permissions of base, and given to its owner by own.
+func beneath(base, sub string, own func(path string) error) (string, error) {
 	if !filepath.IsLocal(sub) {
 		return "", fmt.Errorf("subPath %q must be a relative path within the volume", sub)
 	}
@@ -141,11 +141,12 @@ func beneath(base, sub string, make bool) (string, error) {
 		return "", err
 	}
 	defer root.Close()
-	if _, err := root.Stat(sub); errors.Is(err, fs.ErrNotExist) && make {
-		if err := makeBeneath(root, sub); err != nil {
-			return "", fmt.Errorf("subPath %q: %w", sub, err)
-		}
-	} else if err != nil {
+	_, err = root.Stat(sub)
+	made := errors.Is(err, fs.ErrNotExist) && own != nil
+	if made {
+		err = makeBeneath(root, sub)
+	}
+	if err != nil {
 		return "", fmt.Errorf("subPath %q: %w", sub, err)
 	}
 	target, err := filepath.EvalSymlinks(filepath.Join(base, sub))
@@ -154,6 +155,9 @@ func beneath(base, sub string, make bool) (string, error) {
 	}
 	if !within(base, target) {
 		return "", fmt.Errorf("subPath %q leads out of the volume", sub)
+	}
+	if made {
+		return target, own(target)
 	}
 	return target, nil
 }

@@ -15,19 +15,19 @@ const current = "..data"
 
 // replace makes files the content of dir in one step: a reader sees the old content or the new, whole. Content that is
 // there already stays.
-func replace(dir string, files map[string]file) error {
+func (f Folder) replace(dir string, files map[string]file) error {
 	old, err := os.Readlink(filepath.Join(dir, current))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if old != "" && same(filepath.Join(dir, filepath.Base(old)), files) {
+	if old != "" && f.same(filepath.Join(dir, filepath.Base(old)), files) {
 		return link(dir, files)
 	}
 	fresh, err := os.MkdirTemp(dir, "..content-")
 	if err != nil {
 		return err
 	}
-	if err := fill(fresh, files); err != nil {
+	if err := f.fill(fresh, files); err != nil {
 		return errors.Join(err, os.RemoveAll(fresh))
 	}
 	next := filepath.Join(dir, "..data_next")
@@ -46,27 +46,39 @@ func replace(dir string, files map[string]file) error {
 	return sweep(dir, filepath.Base(fresh))
 }
 
-func fill(dir string, files map[string]file) error {
+// fill makes the files, each its owner's; the folders stay this process's own, so that nobody else adds to them.
+func (f Folder) fill(dir string, files map[string]file) error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := makeFolders(dir, filepath.Dir(name)); err != nil {
 			return err
 		}
+		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, files[name].data, 0o600); err != nil {
 			return err
 		}
-		if err := os.Chmod(path, files[name].mode); err != nil {
+		if err := errors.Join(f.own(path), os.Chmod(path, files[name].mode)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// same tells whether dir holds exactly files.
-func same(dir string, files map[string]file) bool {
+// makeFolders makes the folders of a path beneath dir, for all to see whatever the umask.
+func makeFolders(dir, path string) error {
+	if path == "." {
+		return nil
+	}
+	if err := makeFolders(dir, filepath.Dir(path)); err != nil {
+		return err
+	}
+	return makeDir(filepath.Join(dir, path), 0o755)
+}
+
+// same tells whether dir holds exactly files, and as their owner's.
+func (f Folder) same(dir string, files map[string]file) bool {
 	seen := 0
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -79,7 +91,7 @@ func same(dir string, files map[string]file) bool {
 		want, ok := files[name]
 		info, statErr := d.Info()
 		data, readErr := os.ReadFile(path)
-		if !ok || statErr != nil || readErr != nil || info.Mode() != want.mode || !bytes.Equal(data, want.data) {
+		if !ok || statErr != nil || readErr != nil || info.Mode() != want.mode || !f.owns(info) || !bytes.Equal(data, want.data) {
 			return fs.ErrInvalid
 		}
 		seen++

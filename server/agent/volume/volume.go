@@ -7,6 +7,7 @@
 package volume
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -25,6 +26,9 @@ type Folder struct {
 	Dir string
 	// HostPaths are the folders of the host that pods may mount, or anything beneath. None: no hostPath volumes.
 	HostPaths []string
+	// Owner is to have the files that are made here, where it is not nil: the user of the pod's containers, whom their modes
+	// are meant for.
+	Owner *sandbox.Owner
 }
 
 // Prepare makes each volume of the pod and brings generated content up to date, replacing it in one step. Calling it
@@ -33,10 +37,14 @@ func (f Folder) Prepare(values podvalue.Context) error {
 	for i := range values.Pod.Spec.Volumes {
 		v := &values.Pod.Spec.Volumes[i]
 		if err := f.prepare(v, values); err != nil {
-			return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
+			return setUpError(v, err)
 		}
 	}
 	return nil
+}
+
+func setUpError(v *corev1.Volume, err error) error {
+	return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
 }
 
 func (f Folder) prepare(v *corev1.Volume, values podvalue.Context) error {
@@ -49,7 +57,7 @@ func (f Folder) prepare(v *corev1.Volume, values podvalue.Context) error {
 		return err
 	}
 	if isEmptyDir(v) {
-		return makeDir(dir, 0o777)
+		return errors.Join(makeDir(dir, 0o777), f.own(dir))
 	}
 	files, err := content(v, values)
 	if err != nil {
@@ -58,7 +66,15 @@ func (f Folder) prepare(v *corev1.Volume, values podvalue.Context) error {
 	if err := makeDir(dir, 0o755); err != nil {
 		return err
 	}
-	return replace(dir, files)
+	return f.replace(dir, files)
+}
+
+// own gives a file to the volumes' owner.
+func (f Folder) own(path string) error {
+	if f.Owner == nil {
+		return nil
+	}
+	return os.Lchown(path, f.Owner.UID, f.Owner.GID)
 }
 
 func (f Folder) dir(name string) (string, error) {
@@ -125,7 +141,14 @@ func (f Folder) source(v *corev1.Volume, m *corev1.VolumeMount, env *podvalue.En
 	if sub == "" {
 		return base, nil
 	}
-	return beneath(base, sub, !m.ReadOnly && !generated(v))
+	if m.ReadOnly || generated(v) {
+		return beneath(base, sub, nil)
+	}
+	own := f.own
+	if v.HostPath != nil {
+		own = func(string) error { return nil } // as on the host
+	}
+	return beneath(base, sub, own)
 }
 
 // Remove removes the volumes with all that is in them. It follows no links, and takes away folders that guests have

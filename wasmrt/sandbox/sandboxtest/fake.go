@@ -30,6 +30,7 @@ type Fake struct {
 	stubborn  map[string]bool
 	onStart   func(sandbox.ContainerSpec) *sandbox.Exit
 	layers    []sandbox.Layer
+	owner     *sandbox.Owner
 	calls     []string
 	nextPID   int
 	closed    bool
@@ -84,6 +85,13 @@ func (f *Fake) SetLayers(layers []sandbox.Layer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.layers = slices.Clone(layers)
+}
+
+// SetOwner sets the user of all sandboxes; without it, there is none.
+func (f *Fake) SetOwner(owner sandbox.Owner) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owner = &owner
 }
 
 // Exit ends a running attempt, as if its guest had ended so; zero times and an empty reason are filled in.
@@ -191,6 +199,16 @@ func (f *Fake) List(ctx context.Context) ([]sandbox.Sandbox, error) {
 		out[i] = s
 	}
 	return out, nil
+}
+
+// Owner implements sandbox.Runtime.
+func (f *Fake) Owner(string) (sandbox.Owner, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.owner == nil {
+		return sandbox.Owner{}, false
+	}
+	return *f.owner, true
 }
 
 // Layers implements sandbox.Runtime.

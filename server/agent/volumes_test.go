@@ -1,0 +1,91 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"edgepod/server/agent"
+	"edgepod/wasmrt/sandbox"
+)
+
+// TestVolumesAreThePodsUsersOrRoots mounts a secret that only its owner may read beside a folder of the host: the pod's
+// own user has both where it may use the folder, and root where it may not.
+func TestVolumesAreThePodsUsersOrRoots(t *testing.T) {
+	base := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"shared": 0o777, "closed": 0o700} {
+		dir := filepath.Join(base, name)
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner := sandbox.Owner{UID: 65534, GID: 65534}
+	if os.Geteuid() != 0 {
+		owner = sandbox.Owner{UID: os.Geteuid(), GID: os.Getegid()} // only root may give files away
+	}
+	c := newCluster(t)
+	c.config = func(config *agent.Config) { config.HostPaths = []string{base} }
+	c.runtime.SetOwner(owner)
+	c.startReady()
+	sec := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sec"}, StringData: map[string]string{"k": "v"}}
+	if _, err := c.api.CoreV1().Secrets("default").Create(t.Context(), sec, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"shared", "closed"} {
+		pod := c.create(fmt.Sprintf(`
+metadata: {name: %s}
+spec:
+  volumes: [{name: s, secret: {secretName: sec, defaultMode: 0o400}}, {name: h, hostPath: {path: %s}}]
+  containers: [{name: main, image: edgepod.dev/web, volumeMounts: [{name: s, mountPath: /s}, {name: h, mountPath: /h}]}]
+`, name, filepath.Join(base, name)))
+		c.wait(name, "ready", ready)
+		asRoot := name == "closed" && os.Geteuid() == 0
+		if got := c.sandboxSpec(pod.UID); got.AsRoot != asRoot {
+			t.Errorf("%s: sandbox as root: %v, want %v", name, got.AsRoot, asRoot)
+		}
+		spec, err := c.runtime.Spec(string(pod.UID), "main-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(spec.Mounts[0].Source, "k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid, want := info.Sys().(*syscall.Stat_t).Uid, uint32(owner.UID)
+		if asRoot {
+			want = 0
+		}
+		if uid != want {
+			t.Errorf("%s: the secret belongs to %d, want %d", name, uid, want)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if e := c.waitEvent("closed", "VolumeAccessibleToRootOnly"); !strings.Contains(e.Message, `"h" (`+base+`/closed)`) || e.Type != corev1.EventTypeWarning {
+		t.Errorf("event: %+v", e)
+	}
+}
+
+func (c *cluster) sandboxSpec(uid types.UID) sandbox.Spec {
+	c.t.Helper()
+	all, err := c.runtime.List(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Spec().ID == string(uid) {
+			return s.Spec()
+		}
+	}
+	c.t.Fatalf("there is no sandbox of pod %s", uid)
+	return sandbox.Spec{}
+}
