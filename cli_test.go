@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,20 +91,40 @@ func TestEnvironmentTakesValuesOrTheCallers(t *testing.T) {
 
 func TestDataFolderHasOneHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	held, err := lockDataDir(dir)
+	held, err := lockDataDir(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var inUse errInUse
-	if _, err := lockDataDir(dir); !errors.As(err, &inUse) || inUse.pid != os.Getpid() {
+	if _, err := lockDataDir(dir, 0); !errors.As(err, &inUse) || inUse.pid != os.Getpid() {
 		t.Errorf("second lock: got %v, want one in use by pid %d", err, os.Getpid())
 	}
 	held.release()
-	again, err := lockDataDir(dir)
+	again, err := lockDataDir(dir, 0)
 	if err != nil {
 		t.Fatalf("after release: %v", err)
 	}
 	again.release()
+}
+
+func TestAFlagGoesBeforeTheEnvironment(t *testing.T) {
+	folder := t.TempDir()
+	other := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("KUBECONFIG", other)
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"get", "pods", "--data-dir", folder}, kubeconfigPath(folder)},
+		{[]string{"get", "pods"}, other},
+		{[]string{"get", "pods", "--data-dir", folder, "--kubeconfig", other}, other},
+	} {
+		var out, errOut strings.Builder
+		a := &app{in: strings.NewReader(""), out: &out, errOut: &errOut}
+		if code := execute(t.Context(), a, test.args); code != exitFailed || !strings.Contains(errOut.String(), test.want+":") {
+			t.Errorf("%v: exit code %d, %q, want the missing %s named", test.args, code, errOut.String(), test.want)
+		}
+	}
 }
 
 func TestDefaultDataFolder(t *testing.T) {

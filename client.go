@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -20,12 +23,13 @@ import (
 // fieldManager names what these commands write in an object's managed fields.
 const fieldManager = "edgepod"
 
-// client is how the commands that talk to a cluster reach it. The kubeconfig is that of the flag, else that of
-// $KUBECONFIG, else the one in the data folder where there is one, else the user's own.
+// client is how the commands that talk to a cluster reach it. The kubeconfig is that of --kubeconfig, else that of
+// --data-dir, else that of $KUBECONFIG, else the one in the data folder where there is one, else the user's own.
 //
 // Discovery is kept in memory, for one command: a cache on disk would hide new kinds from the user for hours.
 type client struct {
 	app        *app
+	cmd        *cobra.Command
 	kubeconfig string
 	namespace  string
 
@@ -36,7 +40,7 @@ type client struct {
 
 // newClient binds the client's flags to cmd.
 func newClient(a *app, cmd *cobra.Command) *client {
-	c := &client{app: a}
+	c := &client{app: a, cmd: cmd}
 	cmd.Flags().StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, else the data folder's)")
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "namespace (default that of the kubeconfig)")
 	return c
@@ -49,8 +53,15 @@ func (c *client) config() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	own := kubeconfigPath(c.app.dataDir)
-	if c.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" && exists(own) {
+	// A flag goes before the environment, also the one that only names the cluster's folder.
+	named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	chosen := c.cmd.Flags().Changed("data-dir")
+	switch {
+	case c.kubeconfig != "":
+	case chosen, named == "" && exists(own):
 		rules.ExplicitPath = own
+	case named != "" && !strings.ContainsRune(named, filepath.ListSeparator):
+		rules.ExplicitPath = named
 	}
 	overrides := &clientcmd.ConfigOverrides{}
 	overrides.Context.Namespace = c.namespace
@@ -66,6 +77,10 @@ func (c *client) Namespace() (name string, explicit bool, err error) {
 
 // noCluster replaces the error of a kubeconfig that does not exist.
 func noCluster(err error) error {
+	var missing *fs.PathError
+	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("no cluster is known: there is no kubeconfig %s: start a cluster with `edgepod up`, or name one with --kubeconfig, --data-dir or $KUBECONFIG", missing.Path)
+	}
 	if clientcmd.IsEmptyConfig(err) {
 		return errors.New("no cluster is known: start one with `edgepod up`, or name one with --kubeconfig or $KUBECONFIG")
 	}

@@ -47,7 +47,7 @@ func openCluster(o clusterOptions, log *slog.Logger) (_ *cluster, err error) {
 			err = errors.Join(err, c.close())
 		}
 	}()
-	if c.lock, err = lockDataDir(o.dataDir); err != nil {
+	if c.lock, err = lockDataDir(o.dataDir, lockPatience); err != nil {
 		return nil, err
 	}
 	if c.server, err = server.New(server.Config{DataDir: o.dataDir, Listen: o.listen, Hosts: o.hosts, Log: log}); err != nil {

@@ -58,7 +58,7 @@ func (o *agentOptions) run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
-	held, err := lockDataDir(o.node.dataDir)
+	held, err := lockDataDir(o.node.dataDir, lockPatience)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func down(ctx context.Context, a *app) error {
 	if !exists(a.dataDir) {
 		return fmt.Errorf("there is no data folder %s", a.dataDir)
 	}
-	held, err := lockDataDir(a.dataDir)
+	held, err := lockDataDir(a.dataDir, 0)
 	var inUse errInUse
 	stopped := errors.As(err, &inUse)
 	if stopped {
@@ -89,7 +89,7 @@ func waitForLock(ctx context.Context, dir string) (*lock, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		held, err := lockDataDir(dir)
+		held, err := lockDataDir(dir, 0)
 		var inUse errInUse
 		if !errors.As(err, &inUse) {
 			return held, err

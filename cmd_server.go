@@ -36,7 +36,7 @@ func serverCommand(a *app) *cobra.Command {
 }
 
 func runServer(ctx context.Context, a *app, o clusterOptions, log *slog.Logger) error {
-	held, err := lockDataDir(o.dataDir)
+	held, err := lockDataDir(o.dataDir, lockPatience)
 	if err != nil {
 		return err
 	}

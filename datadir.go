@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,8 +52,9 @@ func (e errInUse) Error() string {
 	return fmt.Sprintf("data folder %s is in use by another edgepod (pid %d); stop that one with `edgepod down`, or choose another folder with --data-dir", e.dir, e.pid)
 }
 
-// lockDataDir makes the folder where it is missing and claims it. The error is errInUse where somebody else has it.
-func lockDataDir(dir string) (*lock, error) {
+// lockDataDir makes the folder where it is missing and claims it. The error is errInUse where somebody else has it, also
+// after the patience.
+func lockDataDir(dir string, patience time.Duration) (*lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder %s cannot be made: %w; choose another with --data-dir", dir, err)
 	}
@@ -60,7 +62,7 @@ func lockDataDir(dir string) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s is not writable: %w; choose another with --data-dir", dir, err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(file, patience); err != nil {
 		file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errInUse{dir, lockHolder(dir)}
@@ -72,6 +74,21 @@ func lockDataDir(dir string) (*lock, error) {
 		return nil, fmt.Errorf("data folder %s is not writable: %w; choose another with --data-dir", dir, err)
 	}
 	return &lock{file}, nil
+}
+
+// lockPatience is how long to wait for a process that was killed to let go of its lock: it may take a moment to die.
+const lockPatience = time.Second
+
+func flock(file *os.File, patience time.Duration) error {
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if patience <= 0 || !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		const pause = 20 * time.Millisecond
+		time.Sleep(pause)
+		patience -= pause
+	}
 }
 
 // release gives the folder up.
