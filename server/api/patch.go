@@ -74,7 +74,7 @@ type patcher struct {
 	limit           int // of the patched object, in bytes
 
 	operations jsonpatch.Patch // a JSON patch
-	merge      []byte          // a merge patch
+	merge      map[string]any  // a merge patch
 	strategic  map[string]any  // a strategic merge patch
 	unknown    []error         // what strict reading of the patch itself found
 	touched    touched
@@ -98,11 +98,13 @@ func (p *patcher) read(kind types.PatchType, body []byte) error {
 			return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum of copies in a JSON patch is %d, got %d", maxPatchCopies, n))
 		}
 	case types.MergePatchType:
-		var keys map[string]any
-		if err = p.readStrict(body, &keys); err != nil {
+		if err = p.readStrict(body, &p.merge); err != nil {
 			return badRequest("error decoding patch: %v", err)
 		}
-		p.merge, p.touched = body, touchedByKeys(keys)
+		if p.merge == nil {
+			return badRequest("error decoding patch: it must be an object")
+		}
+		p.touched = touchedByKeys(p.merge)
 	default:
 		p.strategic = map[string]any{}
 		if err = p.readStrict(body, &p.strategic); err != nil {
@@ -187,17 +189,9 @@ func (p *patcher) patchAll(live runtime.Object) (runtime.Object, error) {
 	if p.strategic != nil {
 		return p.applyStrategic(live)
 	}
-	before, err := json.Marshal(live)
+	after, err := p.document(live)
 	if err != nil {
 		return nil, err
-	}
-	var after []byte
-	if p.operations != nil {
-		if after, err = p.operate(before); err != nil {
-			return nil, err
-		}
-	} else if after, err = careful(func() ([]byte, error) { return jsonpatch.MergePatch(before, p.merge) }); err != nil {
-		return nil, badRequest("%v", err)
 	}
 	patched := p.resource.New()
 	if p.validation == metav1.FieldValidationIgnore {
@@ -206,6 +200,23 @@ func (p *patcher) patchAll(live runtime.Object) (runtime.Object, error) {
 	}
 	unknown, err := kjson.UnmarshalStrict(after, patched)
 	return patched, p.outcome(string(after), unknown, err)
+}
+
+// document is the live object in JSON, patched.
+func (p *patcher) document(live runtime.Object) ([]byte, error) {
+	if p.merge != nil {
+		document, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+		if err != nil {
+			return nil, err
+		}
+		mergeObject(document, p.merge)
+		return json.Marshal(document)
+	}
+	before, err := json.Marshal(live)
+	if err != nil {
+		return nil, err
+	}
+	return p.operate(before)
 }
 
 // operate applies a JSON patch. Operations that copy can double a document each: they are applied one by one, and the
