@@ -173,16 +173,9 @@ func (j job) warnOfVolumes(rootsOwn []*corev1.Volume) {
 			"to let them run as a user of their own", v.Name, v.HostPath.Path))
 	}
 	for _, v := range j.pod.Spec.Volumes {
-		if v.EmptyDir == nil {
-			continue
-		}
-		if v.EmptyDir.Medium == corev1.StorageMediumMemory {
+		if v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumMemory {
 			j.event("", corev1.EventTypeWarning, "PossibleMemoryBackedVolumesOnDisk",
 				fmt.Sprintf("emptyDir volume %q asks for memory; this node keeps it on disk", v.Name))
-		}
-		if v.EmptyDir.SizeLimit != nil {
-			j.event("", corev1.EventTypeWarning, "VolumeSizeLimitIgnored",
-				fmt.Sprintf("emptyDir volume %q has a sizeLimit, which this node does not enforce", v.Name))
 		}
 	}
 }

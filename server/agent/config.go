@@ -37,6 +37,8 @@ type Config struct {
 	Restart, ImagePull lifecycle.Backoff
 	// Retry is the pause before anything else that failed is tried again: 10 s.
 	Retry time.Duration
+	// Measure is how often volumes that have a limit are compared with it: 10 s.
+	Measure time.Duration
 	// HostPaths are folders of this machine that pods may mount, with what is beneath. None: no hostPath volumes.
 	HostPaths []string
 	// LogMaxBytes of a log file and LogMaxFiles of a container; zero leaves both to the runtime.
@@ -87,6 +89,7 @@ func (c *Config) validate() error {
 	c.Restart = withDefaults(c.Restart)
 	c.ImagePull = withDefaults(c.ImagePull)
 	c.Retry = cmp.Or(c.Retry, 10*time.Second)
+	c.Measure = cmp.Or(c.Measure, 10*time.Second)
 	c.Node.Look = cmp.Or(c.Node.Look, 10*time.Second)
 	c.Node.MaxPods = cmp.Or(c.Node.MaxPods, defaultMaxPods)
 	c.Node.KubeletVersion = cmp.Or(c.Node.KubeletVersion, "v1.37.2+edgepod")

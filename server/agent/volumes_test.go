@@ -1,3 +1,5 @@
+//go:build unix
+
 package agent_test
 
 import (
@@ -5,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +76,47 @@ spec:
 	}
 	if e := c.waitEvent("closed", "VolumeAccessibleToRootOnly"); !strings.Contains(e.Message, `"h" (`+base+`/closed)`) || e.Type != corev1.EventTypeWarning {
 		t.Errorf("event: %+v", e)
+	}
+}
+
+func TestPodThatExceedsAVolumesLimitIsEvicted(t *testing.T) {
+	c := newCluster(t)
+	c.config = func(config *agent.Config) { config.Measure = 20 * time.Millisecond }
+	c.startReady()
+	pod := c.create(`
+metadata: {name: web}
+spec:
+  restartPolicy: Always
+  volumes: [{name: free, emptyDir: {}}, {name: small, emptyDir: {sizeLimit: 1Mi}}]
+  containers: [{name: main, image: edgepod.dev/web, volumeMounts: [{name: free, mountPath: /f}, {name: small, mountPath: /s}]}]
+`)
+	c.wait("web", "ready", ready)
+	spec, err := c.runtime.Spec(string(pod.UID), "main-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(spec.Mounts[0].Source, "big"), make([]byte, 2<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(spec.Mounts[1].Source, "big"), make([]byte, 2<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failed := c.wait("web", "failed", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
+	const message = `Usage of EmptyDir volume "small" exceeds the limit "1Mi". `
+	if failed.Status.Reason != "Evicted" || failed.Status.Message != message {
+		t.Errorf("reason %q, message %q", failed.Status.Reason, failed.Status.Message)
+	}
+	disrupted := slices.ContainsFunc(failed.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "TerminationByKubelet" && c.Message == message
+	})
+	if !disrupted {
+		t.Errorf("conditions: %+v", failed.Status.Conditions)
+	}
+	if e := c.waitEvent("web", "Evicted"); e.Message != message || e.Type != corev1.EventTypeWarning {
+		t.Errorf("event: %+v", e)
+	}
+	if n := count(c.runtime.Calls(), "start "); n != 1 {
+		t.Errorf("%d starts, want 1", n)
 	}
 }
 

@@ -41,6 +41,7 @@ type worker struct {
 	look    bool            // the runtime is to be asked
 	changed <-chan struct{} // closed when the runtime may have something new
 	report  report
+	gauge   gauge
 	saved   []byte
 	acts    sync.WaitGroup
 	results chan func()
@@ -213,7 +214,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	w.show()
 	wake = plan.Wake
 	reported, at := w.reportStatus(ctx, now, len(plan.Actions) > 0)
-	wake = sooner(wake, at)
+	wake = sooner(sooner(wake, at), w.measure(ctx, now))
 	var actions []lifecycle.Action
 	for _, a := range plan.Actions {
 		switch a.(type) {

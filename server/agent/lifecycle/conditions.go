@@ -27,6 +27,11 @@ func (p *planner) conditions(st corev1.PodStatus) []corev1.PodCondition {
 		ready,
 		condition(corev1.PodScheduled, true),
 	}
+	if p.evicted() {
+		c := condition(corev1.DisruptionTarget, true)
+		c.Reason, c.Message = corev1.PodReasonTerminationByKubelet, st.Message
+		own = append(own, c)
+	}
 	for i := range own {
 		own[i].ObservedGeneration = p.pod.Generation
 		own[i].LastTransitionTime = *seconds(p.now)

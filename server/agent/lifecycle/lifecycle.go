@@ -43,6 +43,8 @@ func Plan(pod *corev1.Pod, seen Observed, now time.Time) Step {
 		p.stopAll(p.specGrace())
 	case pod.DeletionTimestamp != nil:
 		p.delete()
+	case p.evicted():
+		p.end(min(p.specGrace(), evictionGrace))
 	case p.terminal():
 		p.end(p.specGrace())
 	default:
@@ -51,6 +53,9 @@ func Plan(pod *corev1.Pod, seen Observed, now time.Time) Step {
 	p.step.Status = p.status()
 	return p.step
 }
+
+// evictionGrace is the most that the containers of an evicted pod get to end.
+const evictionGrace = time.Second
 
 // planner collects one step.
 type planner struct {
@@ -164,9 +169,9 @@ func (p *planner) specGrace() time.Duration {
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
-// terminal tells whether the pod has come to its end: its containers have, its deadline has passed, or the API says so.
+// terminal tells whether the pod has come to its end: its containers have, it was cut short, or the API says so.
 func (p *planner) terminal() bool {
-	if ended(p.pod.Status.Phase) || ended(p.seen.Status.Phase) || p.seen.Status.Reason == reasonDeadlineExceeded {
+	if ended(p.pod.Status.Phase) || ended(p.seen.Status.Phase) || cutShort(p.seen.Status) {
 		return true
 	}
 	if p.completed() {

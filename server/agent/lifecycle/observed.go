@@ -168,6 +168,16 @@ func (o *Observed) Restore(status corev1.PodStatus) {
 	}
 }
 
+// Evict has the pod end, and fail, for the sake of the node; message says why. A pod that is at its end already stays as it
+// is, and Evict returns false.
+func (o *Observed) Evict(message string) bool {
+	if ended(o.Status.Phase) || cutShort(o.Status) {
+		return false
+	}
+	o.Status.Reason, o.Status.Message = reasonEvicted, message
+	return true
+}
+
 // Merge takes over what the runtime shows. Attempts that it does not show any more keep the exit that is remembered;
 // one that is remembered as running and not shown was lost, with a machine that went down for instance.
 func (o *Observed) Merge(shown []sandbox.Status, now time.Time) {

@@ -24,6 +24,7 @@ const (
 	reasonPodInitializing   = "PodInitializing"
 	reasonStatusUnknown     = "ContainerStatusUnknown"
 	reasonDeadlineExceeded  = "DeadlineExceeded"
+	reasonEvicted           = "Evicted"
 )
 
 const (
@@ -46,7 +47,10 @@ func (p *planner) status() corev1.PodStatus {
 	if st.QOSClass == "" {
 		st.QOSClass = qosClass(p.pod)
 	}
-	if p.seen.Status.Reason == reasonDeadlineExceeded || p.overdue() {
+	switch {
+	case p.evicted():
+		st.Reason, st.Message = p.seen.Status.Reason, p.seen.Status.Message
+	case p.seen.Status.Reason == reasonDeadlineExceeded, p.overdue():
 		st.Reason, st.Message = reasonDeadlineExceeded, messageDeadline
 	}
 	st.InitContainerStatuses = p.containerStatuses(p.pod.Spec.InitContainers, true)
@@ -65,6 +69,17 @@ func (p *planner) startTime(st *corev1.PodStatus) {
 	}
 }
 
+// cutShort tells whether the node has ended a pod with this status before its containers were done: it has failed as soon
+// as nothing of it runs.
+func cutShort(st corev1.PodStatus) bool {
+	return st.Reason == reasonDeadlineExceeded || st.Reason == reasonEvicted
+}
+
+// evicted tells whether this node evicts the pod, whose end the API does not know yet.
+func (p *planner) evicted() bool {
+	return p.seen.Status.Reason == reasonEvicted && !ended(p.pod.Status.Phase)
+}
+
 // overdue tells whether the pod is past its deadline and had not come to its end before.
 func (p *planner) overdue() bool {
 	return p.pod.DeletionTimestamp == nil && !p.seen.Halting &&
@@ -73,7 +88,7 @@ func (p *planner) overdue() bool {
 
 // stopped tells whether the pod was ended from outside and nothing of it runs any more.
 func (p *planner) stopped() bool {
-	if p.pod.DeletionTimestamp == nil && p.seen.Status.Reason != reasonDeadlineExceeded && !p.overdue() {
+	if p.pod.DeletionTimestamp == nil && !cutShort(p.seen.Status) && !p.overdue() {
 		return false
 	}
 	for _, c := range p.seen.Containers {
@@ -249,7 +264,7 @@ func (p *planner) mainPhase(st corev1.PodStatus) corev1.PodPhase {
 	switch {
 	case running:
 		return corev1.PodRunning
-	case p.stopped() && st.Reason == reasonDeadlineExceeded:
+	case p.stopped() && cutShort(st):
 		return corev1.PodFailed
 	case restartable && !p.stopped():
 		return corev1.PodRunning

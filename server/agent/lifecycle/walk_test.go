@@ -31,6 +31,7 @@ type world struct {
 	calm     bool // nothing fails and no container ends any more
 	released bool
 	over     bool
+	evicted  bool
 	trail    []string
 }
 
@@ -120,7 +121,7 @@ func (w *world) check(a lifecycle.Action) {
 	if !ok {
 		return
 	}
-	if w.pod == nil || w.pod.DeletionTimestamp != nil || w.seen.Halting {
+	if w.pod == nil || w.pod.DeletionTimestamp != nil || w.seen.Halting || w.evicted {
 		w.fatal("%s of a pod that is to end", a)
 	}
 	if w.box == nil {
@@ -222,6 +223,10 @@ func (w *world) stir() {
 	case w.pod != nil && w.chance(150):
 		w.note("vanished")
 		w.pod = nil
+	case w.pod != nil && w.chance(80):
+		if w.evicted = w.seen.Evict("too big") || w.evicted; w.evicted {
+			w.note("evicted")
+		}
 	case w.chance(100):
 		w.note("halt")
 		w.seen.Halting = true
@@ -301,6 +306,9 @@ func TestPlanKeepsItsPromisesWhateverHappens(t *testing.T) {
 		w.settle()
 		if w.over {
 			continue
+		}
+		if st := w.pod.Status; w.evicted && (st.Phase != corev1.PodFailed || st.Reason != "Evicted" || st.Message != "too big") {
+			w.fatal("seed %d: an evicted pod is %s (%s: %s)", seed, st.Phase, st.Reason, st.Message)
 		}
 		if w.pod.DeletionTimestamp == nil {
 			w.delete(10)

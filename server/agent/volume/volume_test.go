@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,7 +9,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +18,6 @@ import (
 
 	"edgepod/server/agent/podvalue"
 	"edgepod/server/agent/volume"
-	"edgepod/wasmrt/sandbox"
 )
 
 // sources are config maps and secrets by name.
@@ -354,116 +353,44 @@ func TestPathsOfItemsStayInTheVolume(t *testing.T) {
 	}
 }
 
-// nobody is a user that exists everywhere and owns nothing here.
-var nobody = sandbox.Owner{UID: 65534, GID: 65534}
-
-func ownerOf(t *testing.T, path string) uint32 {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
+func TestUsageIsWhatTheFilesTake(t *testing.T) {
+	pod := readPod(t, `{spec: {volumes: [{name: free, emptyDir: {}}, {name: v, emptyDir: {sizeLimit: 100Ki}}]}}`)
+	if !volume.Limited(pod) || volume.Limited(readPod(t, `{spec: {volumes: [{name: free, emptyDir: {}}]}}`)) {
+		t.Error("Limited does not tell the pod with a limit from that without")
+	}
+	outside := filepath.Join(t.TempDir(), "big")
+	write := func(path string, size int) error { return os.WriteFile(path, make([]byte, size), 0o600) }
+	if err := write(outside, 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	return info.Sys().(*syscall.Stat_t).Uid
-}
-
-func TestContentBelongsToTheOwner(t *testing.T) {
-	owner := sandbox.Owner{UID: os.Geteuid(), GID: os.Getegid()}
-	if os.Geteuid() == 0 {
-		owner = nobody // only root may give files away
-	}
-	uid := uint32(owner.UID)
-	old := syscall.Umask(0o077)
-	defer syscall.Umask(old)
-	pod := readPod(t, `
-spec:
-  volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: sec, defaultMode: 0o400, items: [{key: k, path: deep/er/k}]}}]
-  containers: [{name: c, volumeMounts: [{name: e, mountPath: /e, subPath: new}]}]
-`)
-	f := volume.Folder{Dir: t.TempDir()}
-	values := podvalue.Context{Pod: pod, Sources: sources{"secret/sec": {"k": "v"}}}
-	if err := f.Prepare(values); err != nil { // nobody's yet
-		t.Fatal(err)
-	}
-	f.Owner = &owner
-	if err := f.Prepare(values); err != nil {
-		t.Fatal(err)
-	}
-	mounts, err := f.Mounts(pod, &pod.Spec.Containers[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		"e": "drwxrwxrwx", "e/new": "drwxrwxrwx", "s/deep/er/k": "-r--------", "s/deep/er": "drwxr-xr-x", "s/deep": "drwxr-xr-x", "s/..data/": "drwxr-xr-x",
-	} {
-		full := filepath.Join(f.Dir, path)
-		info, err := os.Stat(full)
-		if err != nil || info.Mode().String() != want {
-			t.Errorf("%s: %v, %v; want mode %s", path, info.Mode(), err, want)
-		}
-		if given := strings.HasPrefix(path, "e") || !info.IsDir(); given != (ownerOf(t, full) == uid) && os.Geteuid() == 0 {
-			t.Errorf("%s belongs to %d; the owner's: %v", path, ownerOf(t, full), given)
-		}
-	}
-	if mounts[0].Source != filepath.Join(f.Dir, "e/new") {
-		t.Errorf("mounts: %+v", mounts)
-	}
-}
-
-func TestHostPathsThatTheOwnerMayNotUseAreNamed(t *testing.T) {
-	base := t.TempDir()
-	if err := os.Chmod(base, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for name, mode := range map[string]os.FileMode{"shared": 0o777, "shown": 0o755, "closed": 0o700, "mixed": 0o755} {
-		dir := filepath.Join(base, name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(dir, "file")
-		if err := os.WriteFile(file, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(filepath.Join(base, "mixed", "file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		path     string
-		readOnly bool
-		want     bool
+	for name, tt := range map[string]struct {
+		fill func(dir string) error
+		want bool
 	}{
-		{"shared", false, false}, {"shared", true, false},
-		{"shown", false, true}, {"shown", true, false},
-		{"closed", false, true}, {"closed", true, true},
-		{"mixed", true, true},
-		{"shown/file", false, true}, {"shown/file", true, false},
-		{"made", false, true},
+		"nothing":      {func(string) error { return nil }, false},
+		"little":       {func(d string) error { return write(d+"/f", 50<<10) }, false},
+		"one big file": {func(d string) error { return write(d+"/f", 200<<10) }, true},
+		"many files": {func(d string) error {
+			return errors.Join(write(d+"/a", 60<<10), os.MkdirAll(d+"/x/y", 0o700), write(d+"/x/y/b", 60<<10))
+		}, true},
+		"several names":  {func(d string) error { return errors.Join(write(d+"/a", 60<<10), os.Link(d+"/a", d+"/b")) }, false},
+		"a hole":         {func(d string) error { return errors.Join(write(d+"/a", 0), os.Truncate(d+"/a", 1<<30)) }, false},
+		"links outwards": {func(d string) error { return errors.Join(os.Symlink(outside, d+"/a"), os.Symlink("/usr", d+"/b")) }, false},
+		"gone":           {func(d string) error { return os.Remove(d) }, false},
 	} {
-		kind := ""
-		if tt.path == "made" {
-			kind = "DirectoryOrCreate"
+		f := volume.Folder{Dir: t.TempDir()}
+		if err := f.Prepare(podvalue.Context{Pod: pod}); err != nil {
+			t.Fatal(err)
 		}
-		pod := readPod(t, fmt.Sprintf(`
-spec:
-  volumes: [{name: h, hostPath: {path: %q, type: %q}}, {name: unused, hostPath: {path: %q}}, {name: e, emptyDir: {}}]
-  containers: [{name: c, volumeMounts: [{name: h, mountPath: /h, readOnly: %v}, {name: e, mountPath: /e}]}]
-`, filepath.Join(base, tt.path), kind, filepath.Join(base, "closed"), tt.readOnly))
-		f := volume.Folder{Dir: t.TempDir(), HostPaths: []string{base}, Owner: &sandbox.Owner{UID: os.Geteuid() + 1, GID: 1}}
-		own, err := f.RootsOwn(pod)
-		if err != nil || (len(own) == 1 && own[0].Name == "h") != tt.want || len(own) > 1 {
-			t.Errorf("%s, read-only %v: %v, %v; named is wanted: %v", tt.path, tt.readOnly, own, err, tt.want)
+		if err := write(filepath.Join(f.Dir, "free", "f"), 1<<20); err != nil {
+			t.Fatal(err)
 		}
-		f.Owner = nil
-		if own, err := f.RootsOwn(pod); err != nil || len(own) > 0 {
-			t.Errorf("%s without an owner: %v, %v", tt.path, own, err)
+		if err := tt.fill(filepath.Join(f.Dir, "v")); err != nil {
+			t.Fatal(err)
 		}
-	}
-	pod := readPod(t, `{spec: {volumes: [{name: h, hostPath: {path: /}}], containers: [{name: c, volumeMounts: [{name: h, mountPath: /h}]}]}}`)
-	f := volume.Folder{Dir: t.TempDir(), Owner: &nobody}
-	if _, err := f.RootsOwn(pod); err == nil || !strings.HasPrefix(err.Error(), `MountVolume.SetUp failed for volume "h" : hostPath "/" is not allowed`) {
-		t.Errorf("hostPath / on a node that allows none: %v", err)
+		v, err := f.Exceeded(t.Context(), pod)
+		if err != nil || (v != nil) != tt.want || v != nil && v.Name != "v" {
+			t.Errorf("%s: %v, %v; exceeded is wanted: %v", name, v, err, tt.want)
+		}
 	}
 }
