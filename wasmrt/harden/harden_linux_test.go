@@ -49,6 +49,10 @@ func try(folder string) report {
 	if err != nil {
 		panic(err)
 	}
+	stream, _, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
 	r := report{Tried: map[string]string{}}
 	for _, l := range harden.Apply(harden.Options{
 		UID: uid, GID: uid, Writable: []string{filepath.Join(folder, "own")}, Jail: filepath.Join(folder, "jail"), Files: 100, OOMScore: 500,
@@ -69,6 +73,10 @@ func try(folder string) report {
 		_, err = f.WriteString("x")
 		note("allowed: write its own file", errors.Join(err, f.Close()))
 	}
+	_, err = unix.IoctlGetInt(int(stream.Fd()), unix.TIOCINQ)
+	note("allowed: ask how much a stream holds", err)
+	const fionbio = 0x5421
+	note("change a descriptor by ioctl", unix.IoctlSetPointerInt(int(stream.Fd()), fionbio, 0))
 	_, err = other.Open("secret")
 	note("open another folder through a descriptor", err)
 	_, err = os.ReadFile("/etc/passwd")

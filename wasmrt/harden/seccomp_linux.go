@@ -12,7 +12,7 @@ import (
 // allowed are the system calls that the Go runtime, a guest's files and the log need. Names that a machine's architecture
 // lacks are left out. There is none to make a socket, start a program, or look at another process.
 var allowed = []string{
-	// memory and threads; clone, mmap and mprotect have conditions below
+	// memory and threads; clone, mmap, mprotect and ioctl have conditions below
 	"munmap", "mremap", "madvise", "mincore", "brk", "membarrier", "futex", "futex_time64", "set_robust_list", "rseq",
 	"sched_yield", "sched_getaffinity", "getcpu", "gettid", "getpid", "arch_prctl", "exit", "exit_group", "restart_syscall",
 	// signals
@@ -55,6 +55,7 @@ func filterCalls(o Options) error {
 	when("clone", 0, seccomp.BitsSet, unix.CLONE_THREAD)
 	when("tgkill", 0, seccomp.Equal, uint64(os.Getpid()))
 	when("prlimit64", 2, seccomp.Equal, 0)
+	when("ioctl", 1, seccomp.Equal, unix.TIOCINQ) // FIONREAD: how much a stream holds
 	if o.Code {
 		group.Names = append(group.Names, "mmap", "mprotect")
 	} else {
