@@ -39,22 +39,27 @@ func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
 // PodMetadata validates a change of a pod that touches neither its spec nor its status, and finds what PodUpdate would find: a
 // spec that was valid and is the same is not looked at again.
 func PodMetadata(pod, old *corev1.Pod) field.ErrorList {
-	var internal, internalOld core.Pod
-	if err := errors.Join(Scheme.Convert(pod, &internal, nil), Scheme.Convert(old, &internalOld, nil)); err != nil {
-		return field.ErrorList{field.InternalError(nil, err)}
-	}
 	path := field.NewPath("metadata")
 	errs := metadataUpdate(pod, old)
-	errs = append(errs, validation.ValidateObjectMetaUpdate(&internal.ObjectMeta, &internalOld.ObjectMeta, path)...)
-	errs = append(errs, validation.ValidateObjectMeta(&internal.ObjectMeta, true, validation.ValidatePodName, path)...)
+	errs = append(errs, validation.ValidateObjectMetaUpdate(&pod.ObjectMeta, &old.ObjectMeta, path)...)
+	errs = append(errs, validation.ValidateObjectMeta(&pod.ObjectMeta, true, validation.ValidatePodName, path)...)
 	if len(pod.Annotations) > 0 || len(old.Annotations) > 0 {
-		options, path := podOptions(&internal, &internalOld), path.Child("annotations")
-		errs = append(errs, validation.ValidatePodSpecificAnnotations(internal.Annotations, &internal.Spec, path, options)...)
-		errs = append(errs, validation.ValidatePodSpecificAnnotationUpdates(&internal, &internalOld, path, options)...)
+		errs = append(errs, podAnnotations(pod, old, path.Child("annotations"))...)
 	}
 	bare := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
 	bareOld := &corev1.Pod{TypeMeta: old.TypeMeta, ObjectMeta: old.ObjectMeta}
 	return withGenerated(bare, bareOld, "", errs)
+}
+
+// podAnnotations validates those annotations that mean something to pods.
+func podAnnotations(pod, old *corev1.Pod, path *field.Path) field.ErrorList {
+	var internal, internalOld core.Pod
+	if err := errors.Join(Scheme.Convert(pod, &internal, nil), Scheme.Convert(old, &internalOld, nil)); err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	options := podOptions(&internal, &internalOld)
+	errs := validation.ValidatePodSpecificAnnotations(internal.Annotations, &internal.Spec, path, options)
+	return append(errs, validation.ValidatePodSpecificAnnotationUpdates(&internal, &internalOld, path, options)...)
 }
 
 // PodStatus validates a change of a pod's status.
