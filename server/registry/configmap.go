@@ -14,9 +14,15 @@ func configMaps() *Resource {
 		New:     func() runtime.Object { return &corev1.ConfigMap{} },
 		NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
 		rules: rules{
-			create: onCreate(func(obj *corev1.ConfigMap) verdict { return verdict{errs: upstream.ConfigMapCreate(obj)} }),
+			create: onCreate(func(obj *corev1.ConfigMap) verdict {
+				fillNulls(obj.BinaryData)
+				return verdict{errs: upstream.ConfigMapCreate(obj)}
+			}),
 			update: map[string]func(obj, old runtime.Object) verdict{
-				"": onUpdate(func(obj, old *corev1.ConfigMap) verdict { return verdict{errs: upstream.ConfigMapUpdate(obj, old)} }),
+				"": onUpdate(func(obj, old *corev1.ConfigMap) verdict {
+					fillNulls(obj.BinaryData)
+					return verdict{errs: upstream.ConfigMapUpdate(obj, old)}
+				}),
 			},
 		},
 	}

@@ -161,3 +161,20 @@ func TestResourcesAreWhatDiscoverySays(t *testing.T) {
 		t.Error("a resource that there isn't is found")
 	}
 }
+
+func TestNullDataIsEmptyData(t *testing.T) {
+	f := newFixture(t)
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "x"}
+	secret := f.create("secrets", &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"a": nil}})
+	if !strings.Contains(string(secret.JSON()), `"data":{"a":""}`) {
+		t.Errorf("got %s", secret.JSON())
+	}
+	cm := f.create("configmaps", &corev1.ConfigMap{ObjectMeta: meta, BinaryData: map[string][]byte{"a": nil}})
+	if !strings.Contains(string(cm.JSON()), `"binaryData":{"a":""}`) {
+		t.Errorf("got %s", cm.JSON())
+	}
+	changed := f.update("secrets", "", "default", "x", func(obj runtime.Object) { obj.(*corev1.Secret).Data["b"] = nil })
+	if !strings.Contains(string(changed.Object.JSON()), `"data":{"a":"","b":""}`) {
+		t.Errorf("got %s", changed.Object.JSON())
+	}
+}

@@ -17,10 +17,12 @@ func secrets() *Resource {
 		NewList: func() runtime.Object { return &corev1.SecretList{} },
 		rules: rules{
 			create: onCreate(func(obj *corev1.Secret) verdict {
+				fillNulls(obj.Data)
 				return verdict{errs: upstream.SecretCreate(obj), warnings: secretWarnings(obj)}
 			}),
 			update: map[string]func(obj, old runtime.Object) verdict{
 				"": onUpdate(func(obj, old *corev1.Secret) verdict {
+					fillNulls(obj.Data)
 					return verdict{errs: upstream.SecretUpdate(obj, old), warnings: secretWarnings(obj)}
 				}),
 			},
@@ -31,6 +33,15 @@ func secrets() *Resource {
 				return ""
 			}),
 		},
+	}
+}
+
+// fillNulls makes of values that are null empty ones, which is what they are to all who read them.
+func fillNulls(data map[string][]byte) {
+	for key, value := range data {
+		if value == nil {
+			data[key] = []byte{}
+		}
 	}
 }
 

@@ -42,14 +42,21 @@ func check[I, V any, P object[V]](obj, old P, subresource string, rules func(obj
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	*obj = *back
-	return withGenerated(obj, old, subresource, errs)
+	errs = withGenerated(obj, old, subresource, errs)
+	if old == nil && len(errs) == 0 {
+		return metadata(obj)
+	}
+	return errs
+}
+
+// metadata holds every kind to what metadata may say at all. Most kinds have stricter rules of their own, but not all.
+func metadata(obj metav1.Object) field.ErrorList {
+	return metav1validation.ValidateObjectMetaAccessor(obj, obj.GetNamespace() != "", pathSegment, field.NewPath("metadata"))
 }
 
 // metadataUpdate holds every kind to what metadata may change at all.
 func metadataUpdate(obj, old metav1.Object) field.ErrorList {
-	path := field.NewPath("metadata")
-	errs := metav1validation.ValidateObjectMetaAccessor(obj, obj.GetNamespace() != "", pathSegment, path)
-	return append(errs, metav1validation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
+	return append(metadata(obj), metav1validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))...)
 }
 
 func pathSegment(name string, prefix bool) []string {

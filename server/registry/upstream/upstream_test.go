@@ -120,6 +120,12 @@ func TestValidationNamesFields(t *testing.T) {
 		{"service account", ServiceAccountCreate(&corev1.ServiceAccount{ObjectMeta: meta}), "metadata.name"},
 		{"lease", LeaseCreate(&coordinationv1.Lease{ObjectMeta: meta}), "metadata.name"},
 		{"event", EventCreate(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}, InvolvedObject: corev1.ObjectReference{Namespace: "other"}}), "involvedObject.namespace"},
+		{
+			"event's labels", EventCreate(&corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: "e", Labels: map[string]string{"a b": "c"}},
+				InvolvedObject: corev1.ObjectReference{Namespace: "default"},
+			}), "metadata.labels",
+		},
 	} {
 		var fields []string
 		for _, err := range test.errs {
