@@ -104,11 +104,15 @@ func TestDeleteRefuses(t *testing.T) {
 	}{
 		{"what does not exist", "configmaps", "none", metav1.DeleteOptions{}, 404, metav1.StatusReasonNotFound, `configmaps "none" not found`},
 		{
-			"another uid", "configmaps", "c", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("x"))}}, 409, metav1.StatusReasonConflict,
+			"another uid", "configmaps", "c",
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("x"))}},
+			409, metav1.StatusReasonConflict,
 			fmt.Sprintf(`Operation cannot be fulfilled on ConfigMap "c": the UID in the precondition (x) does not match the UID in record (%s). The object might have been deleted and then recreated`, live.Meta().GetUID()),
 		},
 		{
-			"another version", "configmaps", "c", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}}, 409, metav1.StatusReasonConflict,
+			"another version", "configmaps", "c",
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}},
+			409, metav1.StatusReasonConflict,
 			fmt.Sprintf(`Operation cannot be fulfilled on ConfigMap "c": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (%d). The object might have been modified`, live.Revision()),
 		},
 		{"a policy that there isn't", "configmaps", "c", metav1.DeleteOptions{PropagationPolicy: &policy}, 422, metav1.StatusReasonInvalid, `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways"`},
