@@ -40,6 +40,17 @@ func (r Ref) Child(name string) Ref {
 	return out
 }
 
+// Join is how a process gets into its group without being moved there by another: each file takes a 0 that the thread itself
+// writes. The kernel does that at once, whereas for Add it waits until all processors have taken notice, some milliseconds
+// as a rule.
+type Join struct {
+	// Starter are for the thread that starts the process, which is born where that thread is.
+	Starter []string
+	// All are for each thread of the process itself: they limit memory, and where that runs short the kernel kills any
+	// process that has a thread in the group, so that the starter must not be there.
+	All []string
+}
+
 // Controller is one resource that can be limited.
 type Controller struct {
 	// Name is memory, cpu or pids.

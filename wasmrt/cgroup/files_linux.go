@@ -65,7 +65,7 @@ func killBeneath(folder string) error {
 		}
 		for _, field := range strings.Fields(string(data)) {
 			pid, err := strconv.Atoi(field)
-			if err != nil || pid <= 1 {
+			if err != nil || pid <= 1 || pid == os.Getpid() { // which is here while one of its threads starts a process
 				continue
 			}
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -15,6 +15,7 @@ type tree interface {
 	create(ref Ref, l sandbox.Limits) error
 	add(ref Ref, pid int) error
 	open(ref Ref) (*os.File, error)
+	join(ref Ref) Join
 	setCPU(ref Ref, milli int64) error
 	usage(ref Ref) (Usage, error)
 	oomKills(ref Ref) (uint64, error)
@@ -70,6 +71,14 @@ func (h *Hierarchy) Folder(ref Ref) (*os.File, error) {
 		return nil, nil
 	}
 	return h.tree.open(ref)
+}
+
+// Join tells how a process gets into the group; it is empty where Folder knows a better way.
+func (h *Hierarchy) Join(ref Ref) Join {
+	if len(ref) == 0 {
+		return Join{}
+	}
+	return h.tree.join(ref)
 }
 
 // SetCPU sets the ceiling in thousandths of a core; 0 is none.
@@ -128,6 +137,7 @@ func (none) root() Ref                        { return nil }
 func (none) create(Ref, sandbox.Limits) error { return nil }
 func (none) add(Ref, int) error               { return nil }
 func (none) open(Ref) (*os.File, error)       { return nil, nil }
+func (none) join(Ref) Join                    { return Join{} }
 func (none) setCPU(Ref, int64) error          { return nil }
 func (none) usage(Ref) (Usage, error)         { return Usage{}, ErrNoGroup }
 func (none) oomKills(Ref) (uint64, error)     { return 0, ErrNoGroup }

@@ -31,6 +31,9 @@ func (*Hierarchy) Add(Ref, int) error { return nil }
 // Folder returns nil.
 func (*Hierarchy) Folder(Ref) (*os.File, error) { return nil, nil }
 
+// Join is empty.
+func (*Hierarchy) Join(Ref) Join { return Join{} }
+
 // SetCPU does nothing.
 func (*Hierarchy) SetCPU(Ref, int64) error { return nil }
 

@@ -124,6 +124,22 @@ func (t *v1) add(ref Ref, pid int) error {
 
 func (t *v1) open(Ref) (*os.File, error) { return nil, nil }
 
+func (t *v1) join(ref Ref) Join {
+	var j Join
+	for name := range ref {
+		folder, ok := t.folder(ref, cgroup1.Name(name))
+		if !ok {
+			continue
+		}
+		files := &j.Starter
+		if name == controllerMemory {
+			files = &j.All
+		}
+		*files = append(*files, filepath.Join(folder, "tasks"))
+	}
+	return j
+}
+
 func (t *v1) setCPU(ref Ref, milli int64) error {
 	folder, ok := t.folder(ref, cgroup1.Cpu)
 	if !ok {

@@ -182,6 +182,8 @@ func (t *v2) open(ref Ref) (*os.File, error) {
 	return os.Open(t.folder(ref))
 }
 
+func (t *v2) join(Ref) Join { return Join{} }
+
 func (t *v2) setCPU(ref Ref, milli int64) error {
 	if !t.known(ref) || !t.has(controllerCPU) {
 		return nil

@@ -3,7 +3,7 @@
 //
 //	parent                         child
 //	  clone into cgroup ─────────►  Main: wait for the request
-//	  request on descriptor 3 ───►  load module and code, make host modules, open volumes
+//	  request on descriptor 3 ───►  join the cgroup of memory (version 1), load module and code, make host modules, open volumes
 //	                                give up every right (package harden)
 //	  ready or failure ◄──────────  answer on descriptor 4
 //	                                run the guest
@@ -56,6 +56,8 @@ type Request struct {
 	Out  string `json:"out"`
 	Root string `json:"root,omitempty"`
 	Jail string `json:"jail"`
+	// Join are the files to which each thread writes 0 to join the process's cgroup, before all else.
+	Join []string `json:"join,omitempty"`
 	// UID and GID to become; UserNamespace as in package harden.
 	UID           int  `json:"uid"`
 	GID           int  `json:"gid"`

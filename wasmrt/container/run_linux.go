@@ -42,9 +42,9 @@ type guest struct {
 
 // run is JobRun.
 func run(req Request, out *os.File) error {
-	end, err := newEnding(req)
+	err := join(req.Join)
 	if err == nil {
-		err = end.load(req, out)
+		err = start(req, out)
 	}
 	if err != nil {
 		f := &failure{message: err.Error()}
@@ -52,6 +52,14 @@ func run(req Request, out *os.File) error {
 		answer(out, Answer{Failure: f.message, Damaged: f.damaged})
 	}
 	return err
+}
+
+func start(req Request, out *os.File) error {
+	end, err := newEnding(req)
+	if err != nil {
+		return err
+	}
+	return end.load(req, out)
 }
 
 // load prepares everything, gives up the process's rights and runs the guest. It returns only if the guest cannot be run.

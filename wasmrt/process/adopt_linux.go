@@ -120,6 +120,9 @@ func (p *pod) adopt() {
 		dir := filepath.Join(base, e.Name())
 		var s storedSpec
 		err := atomicfile.ReadJSON(filepath.Join(dir, specFile), &s, maxSpec)
+		if errors.Is(err, fs.ErrNotExist) && !exists(filepath.Join(dir, statusFile)) {
+			s.Spec.ID, err = e.Name(), nil // it never was told what to do
+		}
 		if err == nil && s.Spec.ID != e.Name() {
 			err = fmt.Errorf("%s: %w: it is of another container", dir, atomicfile.ErrCorrupt)
 		}
@@ -139,6 +142,11 @@ func (p *pod) adopt() {
 	if err := p.adoptGroup(); err != nil {
 		p.rt.log.Error("make the cgroup of a sandbox anew", "uid", p.stored.Spec.ID, "err", err)
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // adoptGroup makes the pod's group again, which is gone where nothing ran, and after a restart of the machine. It then

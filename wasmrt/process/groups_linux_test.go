@@ -146,6 +146,68 @@ func TestGroupsLeftByACrashAreSwept(t *testing.T) {
 	}
 }
 
+// TestStartThatACrashCutShortIsForgotten makes what a node leaves that dies while it starts a container.
+func TestStartThatACrashCutShortIsForgotten(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, dir)
+	s := create(t, r, "pod1")
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	begun := filepath.Join(dir, "sandboxes", "pod1", "containers", "c")
+	if err := os.Mkdir(begun, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r2 := open(t, dir)
+	all, err := r2.List(t.Context())
+	if err != nil || len(all) != 1 || all[0].Spec().ID != s.Spec().ID {
+		t.Fatalf("list: %v, %v", all, err)
+	}
+	if statuses, err := all[0].Status(t.Context()); err != nil || len(statuses) != 0 {
+		t.Errorf("status: %+v, %v; want nothing", statuses, err)
+	}
+	for _, path := range []string{begun, filepath.Join(dir, "quarantine")} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s is there", path)
+		}
+	}
+	start(t, all[0], spec(t, r2, "c", "guest.wasm", "sleep"))
+}
+
+// TestAllThreadsAreInTheContainersGroup looks at each thread of a process, some of which are older than its place.
+func TestAllThreadsAreInTheContainersGroup(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, dir)
+	s := create(t, r, "pod1")
+	st := start(t, s, spec(t, r, "c", "guest.wasm", "sleep"))
+	groups := map[string]int{}
+	for _, group := range groupsOf(t, dir) {
+		if filepath.Base(group) == "c" {
+			groups[group] = 0
+		}
+	}
+	tasks, err := filepath.Glob(filepath.Join("/proc", itoa(st.PID), "task", "*"))
+	if err != nil || len(tasks) < 2 {
+		t.Fatalf("threads: %v, %v", tasks, err)
+	}
+	for group := range groups {
+		file := "tasks"
+		if _, err := os.Stat(filepath.Join(group, file)); err != nil {
+			file = "cgroup.threads"
+		}
+		data, err := os.ReadFile(filepath.Join(group, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := strings.Fields(string(data))
+		for _, task := range tasks {
+			if !slices.Contains(inside, filepath.Base(task)) {
+				t.Errorf("thread %s of the container is not in %s, which holds %q", filepath.Base(task), group, inside)
+			}
+		}
+	}
+}
+
 // TestFailedSandboxLeavesNothing fails to record a sandbox.
 func TestFailedSandboxLeavesNothing(t *testing.T) {
 	dir := t.TempDir()

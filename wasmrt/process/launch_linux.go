@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"edgepod/wasmrt/container"
 	"edgepod/wasmrt/harden"
@@ -64,6 +67,37 @@ type child struct {
 // start starts a process on a job, in the cgroup behind group if that is not nil; stderr may be nil.
 func (l *launcher) start(job string, stderr, group *os.File) (*child, error) {
 	return l.clone(l.cloneFlags(), job, stderr, group)
+}
+
+// startFrom starts a process in the groups of these files, by a thread that joins them before.
+func (l *launcher) startFrom(files []string, job string, stderr *os.File) (c *child, err error) {
+	onThreadOfItsOwn(func() {
+		for _, name := range files {
+			if err = os.WriteFile(name, []byte("0"), 0); err != nil {
+				err = fmt.Errorf("join cgroup: %w", err)
+				return
+			}
+		}
+		c, err = l.start(job, stderr, nil)
+	})
+	return c, err
+}
+
+// onThreadOfItsOwn runs do on a thread that does nothing else and ends afterwards. The process's first thread can't be
+// that: it would stay.
+func onThreadOfItsOwn(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // without an Unlock, the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			onThreadOfItsOwn(do)
+			runtime.UnlockOSThread()
+			return
+		}
+		do()
+	}()
+	<-done
 }
 
 func (l *launcher) clone(flags uintptr, job string, stderr, group *os.File) (*child, error) {

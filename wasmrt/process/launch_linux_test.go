@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"edgepod/wasmrt/container"
 )
 
@@ -84,5 +86,24 @@ func TestAbandonedProcessIsReaped(t *testing.T) {
 	}
 	if _, err := adoptProc(pid, tick); !errors.Is(err, errGone) {
 		t.Errorf("adopt an ended process: %v, want errGone", err)
+	}
+}
+
+func TestThreadOfItsOwnIsNeverTheFirstAndEnds(t *testing.T) {
+	for range 200 {
+		var tid int
+		onThreadOfItsOwn(func() { tid = unix.Gettid() })
+		if tid == 0 || tid == os.Getpid() {
+			t.Fatalf("it ran on thread %d of process %d", tid, os.Getpid())
+		}
+		thread := fmt.Sprintf("/proc/self/task/%d", tid)
+		for began := time.Now(); ; {
+			if _, err := os.Stat(thread); errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			if time.Since(began) > time.Minute {
+				t.Fatalf("thread %d did not end", tid)
+			}
+		}
 	}
 }

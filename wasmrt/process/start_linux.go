@@ -148,8 +148,7 @@ func (a *attempt) startOnce(ctx context.Context) (_ sandbox.Status, damaged stri
 	if err != nil {
 		return sandbox.Status{}, "", err
 	}
-	req, err := a.prepare(entry, code)
-	if err != nil {
+	if err := os.MkdirAll(a.dir, 0o755); err != nil {
 		return sandbox.Status{}, "", err
 	}
 	stderr, err := os.OpenFile(filepath.Join(a.dir, stderrFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -157,8 +156,13 @@ func (a *attempt) startOnce(ctx context.Context) (_ sandbox.Status, damaged stri
 		return sandbox.Status{}, "", err
 	}
 	defer func() { _ = stderr.Close() }()
-	c, err := r.startIn(a.group, container.JobRun, stderr)
+	c, err := a.spawn(stderr)
 	if err != nil {
+		return sandbox.Status{}, "", err
+	}
+	req, err := a.prepare(entry, code) // while the process begins
+	if err != nil {
+		c.abandon()
 		return sandbox.Status{}, "", err
 	}
 	answer, err := a.converse(ctx, c, req)
@@ -172,6 +176,19 @@ func (a *attempt) startOnce(ctx context.Context) (_ sandbox.Status, damaged stri
 		return sandbox.Status{}, "", a.diedEarly(ctx, err)
 	}
 	return sandbox.Status{}, answer.Damaged, &sandbox.StartError{Reason: sandbox.ReasonRunContainerError, Message: answer.Failure}
+}
+
+// spawn makes the attempt's cgroup and starts its process there.
+func (a *attempt) spawn(stderr *os.File) (*child, error) {
+	r, limits := a.pod.rt, a.spec.Limits
+	limits.Memory = r.memoryLimit(limits, a.pod.stored.Spec.Limits)
+	if err := r.groups.Create(a.group, limits); err != nil {
+		return nil, err
+	}
+	if join := r.groups.Join(a.group); len(join.Starter)+len(join.All) > 0 {
+		return r.launch.startFrom(join.Starter, container.JobRun, stderr)
+	}
+	return r.startIn(a.group, container.JobRun, stderr)
 }
 
 // converse records the process before it is told anything, so that none that runs a guest is ever unknown.
@@ -251,7 +268,7 @@ func (a *attempt) complaint() string {
 	return strings.ToValidUTF8(strings.TrimSpace(string(text)), "")
 }
 
-// prepare makes the attempt's files and cgroup, and says what its process is to do.
+// prepare makes the attempt's files, and says what its process is to do.
 func (a *attempt) prepare(entry image.Entry, code compile.Code) (container.Request, error) {
 	r, spec := a.pod.rt, a.spec
 	user := a.pod.identity()
@@ -260,7 +277,7 @@ func (a *attempt) prepare(entry image.Entry, code compile.Code) (container.Reque
 		Container: spec,
 		Module:    entry.Path, Sum: entry.Sum, Names: entry.NamesPath, Code: code, CodeDir: code.Dir,
 		Out: filepath.Join(a.dir, outDir), Jail: filepath.Join(r.cfg.Dir, jailDir),
-		UID: user.uid, GID: user.gid, UserNamespace: r.launch.inUserNamespace(),
+		Join: r.groups.Join(a.group).All, UID: user.uid, GID: user.gid, UserNamespace: r.launch.inUserNamespace(),
 		Pages: pages(memory, code.Size),
 	}
 	if !r.holds("memory") {
@@ -270,15 +287,7 @@ func (a *attempt) prepare(entry image.Entry, code compile.Code) (container.Reque
 	if !spec.ReadOnlyRoot {
 		req.Root = filepath.Join(a.dir, rootDir)
 	}
-	if err := a.makeFiles(req, user); err != nil {
-		return req, err
-	}
-	limits := spec.Limits
-	limits.Memory = memory
-	if err := r.groups.Create(a.group, limits); err != nil {
-		return req, err
-	}
-	return req, nil
+	return req, a.makeFiles(req, user)
 }
 
 func (a *attempt) makeFiles(req container.Request, user identity) error {
