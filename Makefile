@@ -20,9 +20,10 @@ KUBECTL_VERSION := v1.37.2
 KUBECTL_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) \
 	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
-# What is embedded: the documents of the API, and the program that containers run in.
-OPENAPI := server/api/openapi/data/v2.pb.gz
-CHILD   := wasmrt/process/embed/child.gz
+# What is embedded: the documents of the API, which a list stands for, and the program that containers run in.
+OPENAPI_DATA := server/api/openapi/data
+OPENAPI      := .cache/openapi
+CHILD        := wasmrt/process/embed/child.gz
 # Source folder and file of each example's module.
 GUESTS  := hello:hello/hello.wasm crash:crash/crash.wasm \
 	two-containers/writer:two-containers/writer.wasm two-containers/reader:two-containers/reader.wasm
@@ -43,9 +44,14 @@ build: $(OPENAPI) $(CHILD) ## Build bin/edgepod, one static file
 	$(BUILD) -ldflags '$(LDFLAGS)' -o bin/edgepod .
 
 # What the API documents itself with is cut from upstream's documents, to the kinds in the registry.
-$(OPENAPI): go.sum $(wildcard server/registry/*.go server/api/openapi/generate/*.go)
+# They are made together, and again when one of them is missing.
+$(OPENAPI): go.sum $(wildcard server/registry/*.go server/api/openapi/generate/*.go) \
+		$(if $(filter-out $(wildcard $(OPENAPI_DATA)/*.gz $(OPENAPI_DATA)/v3/*.gz),$(shell cat $(OPENAPI) 2>/dev/null)),missing)
 	$(GO) run -tags $(TAGS) ./server/api/openapi/generate
-	@touch $@
+	@mkdir -p $(@D) && ls $(OPENAPI_DATA)/*.gz $(OPENAPI_DATA)/v3/*.gz >$@
+
+.PHONY: missing
+missing:
 
 $(CHILD): go.sum $(shell find wasmrt -name '*.go' -not -name '*_test.go')
 	$(BUILD) -ldflags '-s -w' -o .cache/child ./wasmrt/process/child
@@ -122,4 +128,4 @@ docs: ## Write the support table into ARCHITECTURE.md
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .cache examples/*/*.wasm server/api/openapi/data/v3 server/api/openapi/data/*.gz
+	rm -rf bin .cache examples/*/*.wasm $(OPENAPI_DATA)/v3 $(OPENAPI_DATA)/*.gz

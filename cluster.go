@@ -28,17 +28,6 @@ type cluster struct {
 	log     *slog.Logger
 }
 
-// clusterOptions are what a cluster is made from; the fields are those of the flags.
-type clusterOptions struct {
-	dataDir   string
-	listen    string
-	hosts     []string
-	nodeName  string
-	nodeIP    string
-	imageDirs []string
-	hostPaths []string
-}
-
 // openCluster claims the data folder and puts the parts together. Nothing runs yet.
 func openCluster(o clusterOptions, log *slog.Logger) (_ *cluster, err error) {
 	c := &cluster{log: log}
@@ -72,15 +61,8 @@ func (o *clusterOptions) agentConfig(config *rest.Config, runtime sandbox.Runtim
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return agent.Config{}, err
 	}
-	hostPaths := make([]string, len(o.hostPaths))
-	for i, path := range o.hostPaths {
-		var err error
-		if hostPaths[i], err = filepath.Abs(path); err != nil {
-			return agent.Config{}, err
-		}
-	}
 	return agent.Config{
-		NodeName: o.nodeName, DataDir: filepath.Join(o.dataDir, "node"), REST: config, Runtime: runtime, HostPaths: hostPaths,
+		NodeName: o.nodeName, DataDir: filepath.Join(o.dataDir, "node"), REST: config, Runtime: runtime, HostPaths: o.hostPaths,
 		Node:     agent.NodeConfig{KubeletVersion: version, RuntimeVersion: engineVersion(), IP: o.nodeIP},
 		ClientCA: config.CAData, Log: log,
 	}, nil

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 )
 
 // app is what every command shares: where it reads and writes, and the folder that holds a cluster's state.
@@ -25,13 +28,13 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // Exit codes of our own: 1 for an error, 125 for a pod that `run` could not start, as docker has it.
 const (
-	exitFailed    = 1
-	exitNotRun    = 125
-	exitInterrupt = 130
+	exitFailed = 1
+	exitNotRun = 125
 )
 
 // execute runs one command line and returns the program's exit code.
 func execute(ctx context.Context, a *app, args []string) int {
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // commands say themselves what failed
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	root.SetIn(a.in)
@@ -56,7 +59,15 @@ func newRootCommand(a *app) *cobra.Command {
 		Long:          "edgepod runs Kubernetes pods whose containers are WASI modules.\n\n`edgepod up` starts a cluster of one node; kubectl and the commands below talk to it.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) (err error) {
+			if a.dataDir == "" {
+				return errors.New("--data-dir is empty")
+			}
+			a.dataDir, err = filepath.Abs(a.dataDir)
+			return err
+		},
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err.Error()) })
 	root.PersistentFlags().StringVar(&a.dataDir, "data-dir", defaultDataDir(os.Getenv), "folder that holds the cluster's state, also $"+dataDirVariable)
 	groups := []struct {
 		id, title string
@@ -74,4 +85,17 @@ func newRootCommand(a *app) *cobra.Command {
 	}
 	root.AddCommand(versionCommand(a))
 	return root
+}
+
+// usageError points to the help of a command that was called wrongly.
+func usageError(cmd *cobra.Command, format string, args ...any) error {
+	return fmt.Errorf(format+"; see `%s --help`", append(args, cmd.CommandPath())...)
+}
+
+// noArguments is for commands that take none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError(cmd, "%s takes no arguments, and got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -34,9 +33,9 @@ func agentCommand(a *app) *cobra.Command {
 		Long: `Joins the cluster of the kubeconfig, which "edgepod kubeconfig --node NAME" makes on the server's machine, and runs the pods
 that are bound to the node.
 
-Ctrl-C stops the node's pods with it, SIGTERM leaves them running for the next start to adopt. Logs are fetched by the server
-from the address of --listen, which lets nobody else in.`,
-		Args: cobra.NoArgs,
+Ctrl-C stops the node's pods with it. SIGTERM and closing the terminal leave them running for the next start to adopt. Logs
+are fetched by the server from the address of --listen, which lets nobody else in.`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.node.dataDir = a.dataDir
 			return o.run(cmd.Context())
@@ -53,6 +52,9 @@ from the address of --listen, which lets nobody else in.`,
 func (o *agentOptions) run(ctx context.Context) (err error) {
 	if o.kubeconfig == "" {
 		return errors.New("--kubeconfig is missing: make one on the server's machine with `edgepod kubeconfig --node NAME`")
+	}
+	if err := o.node.checkNode(); err != nil {
+		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
@@ -83,13 +85,14 @@ func (o *agentOptions) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return o.serve(ctx, node, config, listener)
+	return o.serve(ctx, node, config, listener, log)
 }
 
 // serve runs the agent until a signal, which tells whether its pods end with it.
-func (o *agentOptions) serve(ctx context.Context, node *agent.Agent, config *rest.Config, listener net.Listener) error {
+func (o *agentOptions) serve(ctx context.Context, node *agent.Agent, config *rest.Config, listener net.Listener, log *slog.Logger) error {
+	outliveOutput()
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endSignals()...)
 	defer signal.Stop(signals)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -100,13 +103,14 @@ func (o *agentOptions) serve(ctx context.Context, node *agent.Agent, config *res
 	wait.Go(func() {
 		if core, err := coreClient(config); err == nil && waitForNode(running, core, o.node.nodeName) == nil {
 			fmt.Fprintf(o.app.out, "edgepod agent is up: node %s is Ready, state in %s\n", o.node.nodeName, o.node.dataDir)
+			tidyModules(running, core, modulesPath(o.node.dataDir), log)
 		}
 	})
 	select {
 	case <-running.Done():
 	case received := <-signals:
 		if received == os.Interrupt {
-			patience, kill := signal.NotifyContext(running, os.Interrupt, syscall.SIGTERM)
+			patience, kill := signal.NotifyContext(running, endSignals()...)
 			fmt.Fprintln(o.app.errOut, "Stopping the node and its pods; once more to leave them running.")
 			errs[2] = node.StopPods(patience)
 			kill()

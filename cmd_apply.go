@@ -32,7 +32,7 @@ func applyCommand(a *app) *cobra.Command {
 		Use:     "apply -f FILE",
 		Short:   "Create objects, or change them to what a file says",
 		Example: "  edgepod apply -f pod.yaml\n  edgepod apply -f manifests/\n  cat pod.json | edgepod apply -f -",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.client = newClient(a, cmd)

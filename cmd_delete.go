@@ -28,10 +28,11 @@ type deleteOptions struct {
 func deleteCommand(a *app) *cobra.Command {
 	o := &deleteOptions{}
 	cmd := &cobra.Command{
-		Use:     "delete TYPE NAME... | TYPE/NAME... | TYPE -l SELECTOR | TYPE --all | -f FILE",
-		Short:   "Delete objects, and wait until they are gone",
-		Example: "  edgepod delete pod web\n  edgepod delete -f pod.yaml\n  edgepod delete pods --all",
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+		Use:               "delete TYPE NAME... | TYPE/NAME... | TYPE -l SELECTOR | TYPE --all | -f FILE",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Short:             "Delete objects, and wait until they are gone",
+		Example:           "  edgepod delete pod web\n  edgepod delete -f pod.yaml\n  edgepod delete pods --all",
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	o.get.client = newClient(a, cmd)
 	f := cmd.Flags()

@@ -20,9 +20,10 @@ import (
 func describeCommand(a *app) *cobra.Command {
 	o := &getOptions{}
 	cmd := &cobra.Command{
-		Use:     "describe TYPE [NAME...] | TYPE/NAME... | -f FILE",
-		Short:   "Show objects in full, with their events",
-		Example: "  edgepod describe pod web\n  edgepod describe nodes",
+		Use:               "describe TYPE [NAME...] | TYPE/NAME... | -f FILE",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Short:             "Show objects in full, with their events",
+		Example:           "  edgepod describe pod web\n  edgepod describe nodes",
 	}
 	o.client = newClient(a, cmd)
 	addFileFlags(cmd.Flags(), &o.files, &o.recursive)

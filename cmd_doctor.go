@@ -16,7 +16,7 @@ func doctorCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine can enforce and what not, with a fix for each",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			layers, err := machineLayers()
 			if err != nil {

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"edgepod/wasmrt/sandbox"
 )
 
 func downCommand(a *app) *cobra.Command {
@@ -17,7 +20,7 @@ func downCommand(a *app) *cobra.Command {
 		Use:   "down",
 		Short: "Stop the cluster of the data folder, and its pods",
 		Long:  "Stops the edgepod that runs on the data folder, with its pods, and waits until both have ended. Pods that outlived an\nedgepod which has died are stopped too. Everything stays in the data folder: the next `edgepod up` starts the pods again.",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
@@ -47,7 +50,7 @@ func down(ctx context.Context, a *app) error {
 		return err
 	}
 	defer runtime.Close()
-	left, err := runtime.List(ctx)
+	left, err := runningPods(ctx, runtime)
 	if err != nil {
 		return err
 	}
@@ -57,12 +60,38 @@ func down(ctx context.Context, a *app) error {
 	switch {
 	case stopped:
 		_, err = fmt.Fprintf(a.out, "Stopped edgepod (pid %d) and its pods.\n", inUse.pid)
-	case len(left) > 0:
-		_, err = fmt.Fprintf(a.out, "No edgepod was running on %s; stopped the %d pods that an earlier one had left.\n", a.dataDir, len(left))
+	case left > 0:
+		_, err = fmt.Fprintf(a.out, "No edgepod was running on %s; stopped what an earlier one had left running: %s.\n", a.dataDir, countOf(left, "pod"))
 	default:
 		_, err = fmt.Fprintf(a.out, "No edgepod was running on %s.\n", a.dataDir)
 	}
 	return err
+}
+
+// runningPods counts those of which a container has not ended.
+func runningPods(ctx context.Context, runtime sandbox.Runtime) (count int, err error) {
+	sandboxes, err := runtime.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range sandboxes {
+		attempts, err := s.Status(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if slices.ContainsFunc(attempts, func(a sandbox.Status) bool { return a.State != sandbox.StateExited }) {
+			count++
+		}
+	}
+	return count, nil
+}
+
+// countOf says how many there are, as in "1 pod" and "2 pods".
+func countOf(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // stopHolder asks the process that holds the data folder to stop with its pods, and returns the lock that it gave up.

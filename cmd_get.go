@@ -39,10 +39,11 @@ type getOptions struct {
 func getCommand(a *app) *cobra.Command {
 	o := &getOptions{}
 	cmd := &cobra.Command{
-		Use:     "get TYPE[,TYPE] [NAME...] | TYPE/NAME... | -f FILE",
-		Short:   "Show objects",
-		Example: "  edgepod get pods\n  edgepod get pods -A -o wide\n  edgepod get pod/web -o yaml\n  edgepod get events -w",
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+		Use:               "get TYPE[,TYPE] [NAME...] | TYPE/NAME... | -f FILE",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Short:             "Show objects",
+		Example:           "  edgepod get pods\n  edgepod get pods -A -o wide\n  edgepod get pod/web -o yaml\n  edgepod get events -w",
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	o.client = newClient(a, cmd)
 	f := cmd.Flags()
@@ -99,6 +100,7 @@ func (o *getOptions) printer() (printers.ResourcePrinter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jsonpath %q: %w", template, err)
 	}
+	printer.AllowMissingKeys(true)
 	return printer, nil
 }
 

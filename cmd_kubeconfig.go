@@ -23,10 +23,10 @@ func kubeconfigCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the administrator's kubeconfig, or merge it into your own",
-		Long:  "Prints the kubeconfig in the data folder. With --merge, adds its cluster to the kubeconfig that kubectl uses\n(the first file of $KUBECONFIG, else ~/.kube/config) as context \"" + contextName + "\" and makes that the current one;\nother entries stay as they are.",
-		Args:  cobra.NoArgs,
+		Long:  "Prints the kubeconfig in the data folder. With --merge, adds its cluster to the kubeconfig that kubectl uses\n(the first file of $KUBECONFIG, else ~/.kube/config) as context \"" + contextName + "\" and makes that the current one;\nother entries stay as they are, and comments are lost, as with `kubectl config`.",
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if node != "" {
+			if cmd.Flags().Changed("node") {
 				return printNodeKubeconfig(a, node)
 			}
 			own := kubeconfigPath(a.dataDir)
@@ -56,6 +56,9 @@ func kubeconfigCommand(a *app) *cobra.Command {
 }
 
 func printNodeKubeconfig(a *app, node string) error {
+	if err := checkNodeName("--node", node); err != nil {
+		return err
+	}
 	data, err := server.NodeKubeconfig(a.dataDir, node, time.Now())
 	if err != nil {
 		return err

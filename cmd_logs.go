@@ -22,10 +22,16 @@ func logsCommand(a *app) *cobra.Command {
 	var since time.Duration
 	var tail int64
 	cmd := &cobra.Command{
-		Use:     "logs POD",
-		Short:   "Print what a container wrote",
-		Example: "  edgepod logs web\n  edgepod logs web -f --tail 20\n  edgepod logs crash --previous",
-		Args:    cobra.ExactArgs(1),
+		Use:               "logs POD",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Short:             "Print what a container wrote",
+		Example:           "  edgepod logs web\n  edgepod logs web -f --tail 20\n  edgepod logs crash --previous",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError(cmd, "say which POD, and only one")
+			}
+			return nil
+		},
 	}
 	c := newClient(a, cmd)
 	f := cmd.Flags()

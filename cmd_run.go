@@ -38,9 +38,14 @@ func runCommand(a *app) *cobra.Command {
 
 A file is copied into the data folder first, so that the pod can start again after you have moved it. Unless --detach is
 given, the pod's output is shown, edgepod exits with the container's exit code (125 where the container could not be
-started), and the pod is deleted at the end.`,
+started), and the pod is deleted at the end, also when edgepod is interrupted. The module's standard input is empty.`,
 		Example: "  edgepod run ./app.wasm\n  edgepod run ./app.wasm --env LEVEL=debug --dir ./data:/data:ro -- --once\n  edgepod run ./app.wasm --detach --name app --restart Always",
-		Args:    cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError(cmd, "say which MODULE to run")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("rm") {
 				o.remove = !o.detach
@@ -64,6 +69,9 @@ started), and the pod is deleted at the end.`,
 func (o *runOptions) run(ctx context.Context, module string, args []string) error {
 	if o.detach && o.remove {
 		return errors.New("--detach leaves the pod running, so --rm cannot be given with it")
+	}
+	if err := checkOwner(o.client.app.dataDir); err != nil {
+		return err
 	}
 	image, err := importModule(module, modulesPath(o.client.app.dataDir))
 	if err != nil {
@@ -94,22 +102,46 @@ func (o *runOptions) run(ctx context.Context, module string, args []string) erro
 
 // attend shows the pod's output until it ends or the user interrupts, and cleans up after it.
 func (o *runOptions) attend(ctx context.Context, core rest.Interface, pod *corev1.Pod) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	code, err := follow(ctx, core, pod, visible(o.client.app.out), o.client.app.errOut)
-	interrupted := ctx.Err() != nil
-	if o.remove || interrupted {
+	ctx, stop := untilSignal(ctx)
+	code, err := followUnlessMountFails(ctx, core, pod, visible(o.client.app.out), o.client.app.errOut)
+	var interrupted exitError
+	if errors.Is(err, syscall.EPIPE) {
+		interrupted, err = exitError{128 + int(syscall.SIGPIPE)}, nil
+	} else if errors.As(context.Cause(ctx), &interrupted) {
+		err = nil
+	}
+	stop() // from here on, a signal ends edgepod at once
+	if o.remove || interrupted.code != 0 {
 		background, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
 		err = errors.Join(err, removePod(background, core, pod))
 	}
 	switch {
-	case interrupted:
-		return errors.Join(err, exitError{exitInterrupt})
 	case err != nil:
 		return err
+	case interrupted.code != 0:
+		return interrupted
 	case code != 0:
 		return exitError{code}
 	}
 	return nil
+}
+
+// untilSignal returns a context that ends with a signal to end, also the one that nobody reads the output any more. Its
+// cause is then an exitError with the code that shells give such an end.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, append(endSignals(), syscall.SIGPIPE)...)
+	go func() {
+		select {
+		case received := <-signals:
+			cancel(exitError{128 + int(received.(syscall.Signal))})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/signal"
 	"sync"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +20,13 @@ func serverCommand(a *app) *cobra.Command {
 		Use:   "server",
 		Short: "Run the control plane alone, for agents on this machine or others",
 		Long:  "Runs API server, scheduler and controllers without a node. `edgepod kubeconfig --node NAME` makes the kubeconfig with\nwhich `edgepod agent` joins.",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			if err := o.checkServer(); err != nil {
+				return err
+			}
+			outliveOutput()
+			ctx, stop := signal.NotifyContext(cmd.Context(), endSignals()...)
 			defer stop()
 			o.dataDir = a.dataDir
 			return runServer(ctx, a, o, newLog(a.errOut, level))

@@ -8,11 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 )
 
@@ -31,7 +28,8 @@ func upCommand(a *app) *cobra.Command {
 		Long: `Starts the API server, the controllers and a node in one process. State is kept in the data folder.
 
 Ctrl-C stops the cluster and its pods, which start again with the next "up"; a second Ctrl-C kills them at once. SIGTERM,
-as service managers send it, leaves pods running for the next start to adopt. "edgepod down" ends both from elsewhere.
+as service managers send it, and closing the terminal leave pods running for the next start to adopt; "nohup" keeps the
+cluster up. "edgepod down" ends cluster and pods from elsewhere.
 
 With --ephemeral the cluster has a folder and a port of its own and is gone at the end, pods and all. A command after "--"
 is run with KUBECONFIG set once the node is ready; its exit code becomes edgepod's.`,
@@ -56,32 +54,11 @@ is run with KUBECONFIG set once the node is ready; its exit code becomes edgepod
 	return cmd
 }
 
-func addServerFlags(f *pflag.FlagSet, o *clusterOptions) {
-	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address of the API; port 0 takes a free one")
-	f.StringSliceVar(&o.hosts, "host", nil, "another name or address under which clients reach the API, for its certificate")
-}
-
-func addNodeFlags(f *pflag.FlagSet, o *clusterOptions) {
-	f.StringVar(&o.nodeName, "node-name", defaultNodeName(), "name of the node")
-	f.StringVar(&o.nodeIP, "node-ip", "", "address of the node (default: the machine's first that others can reach)")
-	f.StringSliceVar(&o.imageDirs, "image-dir", nil, "folder whose .wasm files pods may name as images")
-	f.StringSliceVar(&o.hostPaths, "host-path", nil, "folder that pods may mount by hostPath, with what is beneath")
-}
-
-func addLogFlag(f *pflag.FlagSet, level *slog.Level) {
-	f.TextVar(level, "log-level", *level, "least level that is logged: debug, info, warn or error")
-}
-
-func defaultNodeName() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "node"
-	}
-	return strings.ToLower(name)
-}
-
 // run starts the cluster and returns at its end.
 func (o *upOptions) run(ctx context.Context, command []string) (err error) {
+	if err := errors.Join(o.cluster.checkServer(), o.cluster.checkNode()); err != nil {
+		return err
+	}
 	o.cluster.dataDir = o.app.dataDir
 	if o.ephemeral {
 		if o.cluster.dataDir, err = os.MkdirTemp("", "edgepod-"); err != nil {
@@ -89,8 +66,9 @@ func (o *upOptions) run(ctx context.Context, command []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(o.cluster.dataDir)) }()
 	}
+	outliveOutput()
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endSignals()...)
 	defer signal.Stop(signals)
 	c, err := openCluster(o.cluster, newLog(o.app.errOut, o.logLevel))
 	if err != nil {

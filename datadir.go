@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,6 +60,9 @@ func lockDataDir(dir string, patience time.Duration) (*lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder %s cannot be made: %w; choose another with --data-dir", dir, err)
 	}
+	if err := checkOwner(dir); err != nil {
+		return nil, err
+	}
 	file, err := os.OpenFile(lockPath(dir), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s is not writable: %w; choose another with --data-dir", dir, err)
@@ -74,6 +79,23 @@ func lockDataDir(dir string, patience time.Duration) (*lock, error) {
 		return nil, fmt.Errorf("data folder %s is not writable: %w; choose another with --data-dir", dir, err)
 	}
 	return &lock{file}, nil
+}
+
+// checkOwner refuses the data folder of another user's edgepod, where root would leave files that its owner cannot read.
+func checkOwner(dir string) error {
+	info, err := os.Stat(lockPath(dir))
+	if err != nil {
+		return nil // nobody's yet, or not to be read: whoever opens the folder tells
+	}
+	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	if owner == os.Geteuid() {
+		return nil
+	}
+	name := strconv.Itoa(owner)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	return fmt.Errorf("data folder %s is that of user %s: run edgepod as that user (sudo -u %s), or choose another folder with --data-dir", dir, name, name)
 }
 
 // lockPatience is how long to wait for a process that was killed to let go of its lock: it may take a moment to die.

@@ -23,14 +23,7 @@ func runtimePath(dataDir string) string { return filepath.Join(dataDir, "runtime
 // newRuntime opens the runtime of the node in a data folder. Modules given to `run` are images of every node on the
 // machine that shares the folder.
 func newRuntime(dataDir string, imageDirs []string, log *slog.Logger) (sandbox.Runtime, error) {
-	dirs := []string{modulesPath(dataDir)}
-	for _, dir := range imageDirs {
-		absolute, err := filepath.Abs(dir)
-		if err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, absolute)
-	}
+	dirs := append([]string{modulesPath(dataDir)}, imageDirs...)
 	return process.New(process.Config{Dir: runtimePath(dataDir), ImageDirs: dirs, Builtins: guest.Modules(), Log: log})
 }
 

@@ -57,6 +57,53 @@ func follow(ctx context.Context, core rest.Interface, pod *corev1.Pod, out, note
 	}
 }
 
+// errMount says that a folder could not be given to the pod.
+type errMount struct{ message string }
+
+func (e errMount) Error() string { return e.message }
+
+// followUnlessMountFails is follow for pods with volumes, too: what is wrong with one is told by an event alone.
+func followUnlessMountFails(ctx context.Context, core rest.Interface, pod *corev1.Pod, out, notes io.Writer) (int, error) {
+	if len(pod.Spec.Volumes) == 0 {
+		return follow(ctx, core, pod, out, notes)
+	}
+	following, giveUp := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if message := failedMount(following, core, pod); message != "" {
+			giveUp(errMount{message})
+		}
+	}()
+	code, err := follow(following, core, pod, out, notes)
+	giveUp(nil)
+	<-watched
+	var mount errMount
+	if err != nil && errors.As(context.Cause(following), &mount) {
+		fmt.Fprintf(notes, "FailedMount: %s\n", mount.message)
+		return exitNotRun, nil
+	}
+	return code, err
+}
+
+// failedMount returns the message of the first event that tells of a volume that could not be made, or "" when there is
+// none until ctx ends or the events cannot be watched.
+func failedMount(ctx context.Context, core rest.Interface, pod *corev1.Pod) string {
+	w, err := core.Get().Namespace(pod.Namespace).Resource("events").VersionedParams(&metav1.ListOptions{
+		Watch: true, FieldSelector: fields.Set{"involvedObject.uid": string(pod.UID), "reason": "FailedMount"}.String(),
+	}, scheme.ParameterCodec).Watch(ctx)
+	if err != nil {
+		return ""
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if e, ok := event.Object.(*corev1.Event); ok {
+			return e.Message
+		}
+	}
+	return ""
+}
+
 // waitForPod watches the pod until it is as wanted, and returns it.
 func waitForPod(ctx context.Context, core rest.Interface, pod *corev1.Pod, wanted func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	for !wanted(pod) {

@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+// importPrefix begins the name of a copy that is being written.
+const importPrefix = ".import-"
+
 // wasmMagic begins every WebAssembly binary.
 const wasmMagic = "\x00asm"
 
@@ -60,7 +63,7 @@ func copyModule(source io.Reader, folder string) (path string, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	temporary, err := os.CreateTemp(folder, ".import-*")
+	temporary, err := os.CreateTemp(folder, importPrefix+"*")
 	if err != nil {
 		return "", err
 	}

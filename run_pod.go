@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,8 +108,12 @@ func folders(dirs []string) (volumes []corev1.Volume, mounts []corev1.VolumeMoun
 		if err != nil {
 			return nil, nil, err
 		}
-		if info, err := os.Stat(host); err != nil || !info.IsDir() {
-			return nil, nil, errors.Join(fmt.Errorf("--dir %s: %s is not a folder", dir, host), err)
+		info, err := os.Stat(host)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--dir %s: %w", dir, err)
+		}
+		if !info.IsDir() {
+			return nil, nil, fmt.Errorf("--dir %s: %s is not a folder", dir, host)
 		}
 		kind := corev1.HostPathDirectory
 		name := fmt.Sprintf("dir-%d", i)

@@ -201,7 +201,7 @@ func (p *programs) launch(ts *testscript.TestScript, name string, args []string,
 
 // stopProgram ends a started program, by closing its standard input and by the signal where one is given, and waits:
 //
-//	halt NAME [-INT|-TERM|-KILL]
+//	halt NAME [-INT|-TERM|-KILL|-HUP]
 func stopProgram(ts *testscript.TestScript, neg bool, args []string) {
 	all := ts.Value(running{}).(map[string]*program)
 	p, ok := all[args[0]]
@@ -211,7 +211,7 @@ func stopProgram(ts *testscript.TestScript, neg bool, args []string) {
 	delete(all, args[0])
 	p.stdin.Close()
 	if len(args) > 1 {
-		signals := map[string]syscall.Signal{"-INT": syscall.SIGINT, "-TERM": syscall.SIGTERM, "-KILL": syscall.SIGKILL}
+		signals := map[string]syscall.Signal{"-INT": syscall.SIGINT, "-TERM": syscall.SIGTERM, "-KILL": syscall.SIGKILL, "-HUP": syscall.SIGHUP}
 		ts.Check(p.cmd.Process.Signal(signals[args[1]]))
 	}
 	select {

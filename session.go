@@ -9,12 +9,13 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
 // session is the life of a cluster in the foreground, from its start to its end.
 //
-//	start ──► node Ready ──► [command] ──► SIGINT, SIGTERM or the command's end ──► pods? ──► agent ──► server
+//	start ──► node Ready ──► [command] ──► a signal or the command's end ──► pods? ──► agent ──► server
 //	                                                                            └─ a second signal kills them
 type session struct {
 	app       *app
@@ -43,6 +44,11 @@ func (s *session) run(ctx context.Context) error {
 			}
 		})
 	}()
+	tidied := make(chan struct{})
+	go func() {
+		defer close(tidied)
+		s.tidy(running)
+	}()
 	err := s.work(running, ended)
 	go func() {
 		select {
@@ -56,6 +62,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 	stop()
 	<-ended
+	<-tidied
 	return errors.Join(err, failed, unstopped)
 }
 
@@ -103,15 +110,35 @@ func (s *session) awaitNode(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", s.cluster.server.KubeconfigPath())
-	if err != nil {
-		return err
-	}
-	core, err := coreClient(config)
+	core, err := s.core()
 	if err != nil {
 		return err
 	}
 	return waitForNode(ctx, core, s.options.nodeName)
+}
+
+// tidy removes what `run` has left in the data folder, beside all else.
+func (s *session) tidy(ctx context.Context) {
+	select {
+	case <-s.cluster.server.Ready():
+	case <-ctx.Done():
+		return
+	}
+	core, err := s.core()
+	if err != nil {
+		s.cluster.log.Warn("old copies of modules are not removed", "err", err)
+		return
+	}
+	tidyModules(ctx, core, modulesPath(s.options.dataDir), s.cluster.log)
+}
+
+// core returns a client of the cluster for the administrator.
+func (s *session) core() (rest.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.cluster.server.KubeconfigPath())
+	if err != nil {
+		return nil, err
+	}
+	return coreClient(config)
 }
 
 // welcome says what is there and what to try.
