@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"edgepod/wasmrt/image"
+	"edgepod/wasmrt/image/names"
 	"edgepod/wasmrt/sandbox"
 	"edgepod/wasmrt/wasi"
 )
@@ -96,7 +96,7 @@ func (e *ending) trapMessage(trap error) string {
 	if e.names != nil {
 		const most = 64 << 20
 		if content, err := io.ReadAll(io.LimitReader(e.names, most)); err == nil {
-			text = image.ParseNames(content).Annotate(text)
+			text = names.Parse(content).Annotate(text)
 		}
 	}
 	return clip(text)

@@ -14,6 +14,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"edgepod/wasmrt/image/names"
 	"edgepod/wasmrt/sandbox"
 )
 
@@ -238,17 +239,6 @@ func TestSlimClampsTables(t *testing.T) {
 	}
 }
 
-func TestNamesAreWrittenIntoBackTraces(t *testing.T) {
-	names := ParseNames([]byte("\x00\x02\x01m\x01\x09\x02\x00\x01f\x05\x03two"))
-	got := names.Annotate("wasm error: unreachable\n\t.$5(i32) i32\n\t.$0()\n\t.$7()")
-	if want := "wasm error: unreachable\n\t.two(i32) i32\n\t.f()\n\t.$7()"; got != want {
-		t.Errorf("annotated: %q, want %q", got, want)
-	}
-	if got := Names(nil).Annotate(".$1()"); got != ".$1()" {
-		t.Errorf("without names: %q", got)
-	}
-}
-
 func FuzzModule(f *testing.F) {
 	f.Add(command())
 	f.Add(importing("env", "x"))
@@ -260,11 +250,11 @@ func FuzzModule(f *testing.F) {
 		if _, err := Parse(data); err != nil {
 			return
 		}
-		slim, names, err := Slim(data)
+		slim, section, err := Slim(data)
 		if err != nil {
 			return
 		}
-		ParseNames(names).Annotate(".$0()")
+		names.Parse(section).Annotate(".$0()")
 		again, more, err := Slim(slim)
 		if err != nil || string(again) != string(slim) || more != nil {
 			t.Errorf("slimming twice is not the same: %v", err)
