@@ -83,6 +83,7 @@ native:
 	@if ! command -v clang >/dev/null || ! command -v wasm-ld >/dev/null || ! command -v wat2wasm >/dev/null || \
 		! test -e /usr/lib/wasm32-wasi/crt1.o || ! test -x /usr/bin/rustc || ! test -d /usr/lib/rustlib/wasm32-wasi || \
 		! test -e "$$(clang --target=wasm32-wasi --print-libgcc-file-name)"; then \
+		command -v apt-get >/dev/null || { echo "the tests need what Debian calls $(NATIVE): install it, please"; exit 1; }; \
 		sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
 		$$sudo apt-get update -q && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -q -y --no-install-recommends $(NATIVE); \
 	fi

@@ -157,6 +157,7 @@ func (m *measurement) startFull(objects int) {
 	m.stop()
 	m.add(fmt.Sprintf("start until the node is Ready, %d objects", objects), "1 s", "%v", m.start().Round(time.Millisecond))
 	m.add(fmt.Sprintf("RSS after that start, %d objects", objects), "", "%.1f MB", m.status("VmRSS:")/1000)
+	m.add("of it not pages of the program's and the store's files", "", "%.1f MB", m.status("RssAnon:")/1000)
 }
 
 // status reads a figure in kB of the server's process.
