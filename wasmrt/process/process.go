@@ -37,7 +37,8 @@ type Config struct {
 	ImageDirs []string
 	// Builtins holds the modules that ship in the binary, as NAME.wasm; nil for none.
 	Builtins fs.FS
-	// Cgroup says where the sandboxes' groups lie; its Name is chosen from Dir where it is empty.
+	// Cgroup says where the sandboxes' groups lie; its Name is chosen from Dir where it is empty. What lies in the group of
+	// that name and belongs to no sandbox is killed and removed, so that it must be this runtime's alone.
 	Cgroup cgroup.Config
 	// ChildPath is the program that containers run; "" takes the embedded one, or this program where none is embedded.
 	ChildPath string
