@@ -16,6 +16,7 @@ func cpu(n int64) amountOf { return scalar(corev1.ResourceCPU, n) }
 func milliCPU(n int64) amountOf {
 	return of(corev1.ResourceCPU, resource.NewMilliQuantity(n, resource.DecimalSI))
 }
+
 func memory(n int64) amountOf {
 	return of(corev1.ResourceMemory, resource.NewQuantity(n, resource.BinarySI))
 }

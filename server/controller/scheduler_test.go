@@ -28,7 +28,7 @@ func settle() {
 // checkBindings checks that no node holds more than it can, and returns how many pods are bound.
 func checkBindings(t *testing.T, c *cluster) (bound int) {
 	t.Helper()
-	var cpu, pods = map[string]int64{}, map[string]int64{}
+	cpu, pods := map[string]int64{}, map[string]int64{}
 	for _, pod := range list[corev1.Pod](c, "pods", "") {
 		if pod.Spec.NodeName == "" {
 			continue

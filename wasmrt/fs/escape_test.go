@@ -78,8 +78,13 @@ func attack(d *Dir, p string) []error {
 		d.SetTimesPath(p, true, now), d.SetTimesPath(p+"/", true, now), d.SetTimesPath(p+"/secret", false, now),
 	}
 	for _, o := range []OpenFlags{
-		{Read: true}, {Read: true, Follow: true}, {Write: true, Follow: true}, {Write: true, Truncate: true, Follow: true},
-		{Write: true, Create: true, Follow: true}, {Truncate: true, Follow: true}, {Directory: true, Follow: true, Read: true},
+		{Read: true},
+		{Read: true, Follow: true},
+		{Write: true, Follow: true},
+		{Write: true, Truncate: true, Follow: true},
+		{Write: true, Create: true, Follow: true},
+		{Truncate: true, Follow: true},
+		{Directory: true, Follow: true, Read: true},
 	} {
 		for _, path := range []string{p, p + "/", p + "/.", p + "/secret", p + "/etc/passwd", p + "/new", p + "/../secret"} {
 			f, sub, err := d.Open(path, o)
@@ -158,7 +163,8 @@ func TestReadOnlyMountsRefuseEveryChange(t *testing.T) {
 	before := snapshot(t, vol, "")
 	single := filepath.Join(vol, "file")
 	d := root(t, Config{Root: host(t, "victim", "sub/"), Mounts: []Mount{
-		{Source: vol, Target: "/ro", ReadOnly: true}, {Source: vol, Target: "/rw"},
+		{Source: vol, Target: "/ro", ReadOnly: true},
+		{Source: vol, Target: "/rw"},
 		{Source: single, Target: "/single", ReadOnly: true},
 	}})
 	_, ro, err := d.Open("ro", OpenFlags{Directory: true})
@@ -317,7 +323,10 @@ func TestLinksAreDescribedThemselves(t *testing.T) {
 		want   FileType
 		err    error
 	}{
-		{"link", false, TypeSymlink, nil}, {"link", true, TypeRegular, nil}, {"out", false, TypeSymlink, nil}, {"out", true, 0, Perm},
+		{"link", false, TypeSymlink, nil},
+		{"link", true, TypeRegular, nil},
+		{"out", false, TypeSymlink, nil},
+		{"out", true, 0, Perm},
 		{"link/", false, 0, NotDir},
 	} {
 		st, err := d.StatPath(c.path, c.follow)

@@ -34,8 +34,13 @@ func (o OpenFlags) host() int {
 		on   bool
 		flag int
 	}{
-		{o.Create, unix.O_CREAT}, {o.Exclusive, unix.O_EXCL}, {o.Truncate, unix.O_TRUNC}, {o.Directory, unix.O_DIRECTORY},
-		{o.Append, unix.O_APPEND}, {o.Sync, unix.O_SYNC}, {o.DataSync, unix.O_DSYNC},
+		{o.Create, unix.O_CREAT},
+		{o.Exclusive, unix.O_EXCL},
+		{o.Truncate, unix.O_TRUNC},
+		{o.Directory, unix.O_DIRECTORY},
+		{o.Append, unix.O_APPEND},
+		{o.Sync, unix.O_SYNC},
+		{o.DataSync, unix.O_DSYNC},
 	} {
 		if f.on {
 			flags |= f.flag

@@ -30,8 +30,11 @@ func TestFilesThatAreNone(t *testing.T) {
 		err  error
 	}{
 		// A pipe is opened without a writer, and does not wait for one.
-		{"pipe", TypeUnknown, nil}, {"null", TypeCharacterDevice, nil}, {"file", TypeRegular, nil},
-		{"socket", 0, NxIO}, {"dev/null", 0, Acces},
+		{"pipe", TypeUnknown, nil},
+		{"null", TypeCharacterDevice, nil},
+		{"file", TypeRegular, nil},
+		{"socket", 0, NxIO},
+		{"dev/null", 0, Acces},
 	} {
 		f, _, err := d.Open(c.path, OpenFlags{Read: true})
 		if !errors.Is(err, c.err) {

@@ -109,9 +109,12 @@ func TestPathsAreResolvedInTheGuestsTree(t *testing.T) {
 			"up/back -> ../file", "up/two -> ../dir/../rel/inner", "loop -> loop", "a -> b", "b -> a", "dangling -> none",
 			"intovol -> vol/sub/w", "hidden/secret", "slash -> dir/nested/", "beneath -> dir", "way -> dir"),
 		Mounts: []Mount{
-			{Source: vol, Target: "/vol"}, {Source: host(t, "n"), Target: "/vol/nested/point"},
-			{Source: filepath.Join(vol, "v"), Target: "/etc/single"}, {Source: host(t), Target: "/hidden"},
-			{Source: filepath.Join(vol, "v"), Target: "/beneath"}, {Source: vol, Target: "/way/vol"},
+			{Source: vol, Target: "/vol"},
+			{Source: host(t, "n"), Target: "/vol/nested/point"},
+			{Source: filepath.Join(vol, "v"), Target: "/etc/single"},
+			{Source: host(t), Target: "/hidden"},
+			{Source: filepath.Join(vol, "v"), Target: "/beneath"},
+			{Source: vol, Target: "/way/vol"},
 		},
 	})
 	for _, c := range []struct {

@@ -121,7 +121,8 @@ func startModule(table []byte, body []byte) []byte {
 
 // tableBomb grows a table without end.
 func tableBomb() []byte {
-	body := []byte{0, // no locals
+	body := []byte{
+		0,          // no locals
 		0x03, 0x40, // loop
 		0xd0, 0x70, // ref.null func
 		0x41, 0x80, 0x80, 0x04, // i32.const 65536

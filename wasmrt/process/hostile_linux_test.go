@@ -22,16 +22,26 @@ func TestHostileGuestsEndAloneAndSayWhy(t *testing.T) {
 		want         sandbox.Exit
 		message      string
 	}{
-		{name: "memory.grow to the limit", module: "guest.wasm", args: []string{"grow"}, memory: 64 << 20,
-			want: sandbox.Exit{Reason: sandbox.ReasonCompleted}},
-		{name: "malloc until nothing is left", module: "guest.wasm", args: []string{"touch"}, memory: 64 << 20,
-			want: sandbox.Exit{Code: 3, Reason: sandbox.ReasonError}},
-		{name: "trap", module: "names.wasm", args: []string{"trap"}, memory: 64 << 20,
-			want: sandbox.Exit{Code: 134, Reason: sandbox.ReasonError}, message: "wasm trap: unreachable"},
-		{name: "recursion without end", module: "recurse.wasm", memory: 1 << 30,
-			want: sandbox.Exit{Code: 134, Reason: sandbox.ReasonError}, message: "stack overflow"},
-		{name: "recursion in little memory", module: "recurse.wasm", memory: 32 << 20,
-			want: sandbox.Exit{Code: 137, Signal: 9, Reason: sandbox.ReasonOOMKilled}, message: "more memory than its limit"},
+		{
+			name: "memory.grow to the limit", module: "guest.wasm", args: []string{"grow"}, memory: 64 << 20,
+			want: sandbox.Exit{Reason: sandbox.ReasonCompleted},
+		},
+		{
+			name: "malloc until nothing is left", module: "guest.wasm", args: []string{"touch"}, memory: 64 << 20,
+			want: sandbox.Exit{Code: 3, Reason: sandbox.ReasonError},
+		},
+		{
+			name: "trap", module: "names.wasm", args: []string{"trap"}, memory: 64 << 20,
+			want: sandbox.Exit{Code: 134, Reason: sandbox.ReasonError}, message: "wasm trap: unreachable",
+		},
+		{
+			name: "recursion without end", module: "recurse.wasm", memory: 1 << 30,
+			want: sandbox.Exit{Code: 134, Reason: sandbox.ReasonError}, message: "stack overflow",
+		},
+		{
+			name: "recursion in little memory", module: "recurse.wasm", memory: 32 << 20,
+			want: sandbox.Exit{Code: 137, Signal: 9, Reason: sandbox.ReasonOOMKilled}, message: "more memory than its limit",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			id := strings.ReplaceAll(tt.name, " ", "-")

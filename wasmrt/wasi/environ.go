@@ -46,6 +46,7 @@ func (h *Host) argsGet(mem guestMemory, p params) error { return strings0(h.cfg.
 func (h *Host) argsSizesGet(mem guestMemory, p params) error {
 	return strings0(h.cfg.Args).sizes(mem, p)
 }
+
 func (h *Host) environGet(mem guestMemory, p params) error { return strings0(h.cfg.Env).get(mem, p) }
 
 func (h *Host) environSizesGet(mem guestMemory, p params) error {

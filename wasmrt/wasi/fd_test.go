@@ -44,7 +44,11 @@ func TestArgumentsAndEnvironment(t *testing.T) {
 		g.want(fs.Fault, name+"_sizes_get", memorySize, size)
 	}
 	for _, cfg := range []Config{
-		{Args: []string{"a\x00b"}}, {Env: []string{"A"}}, {Env: []string{"=x"}}, {Env: []string{"A=\x00"}}, {MaxFiles: -1},
+		{Args: []string{"a\x00b"}},
+		{Env: []string{"A"}},
+		{Env: []string{"=x"}},
+		{Env: []string{"A=\x00"}},
+		{MaxFiles: -1},
 		{MaxFiles: 2},
 	} {
 		if h, err := New(cfg); err == nil {
@@ -140,8 +144,14 @@ func TestReadWriteSeek(t *testing.T) {
 		want   uint64
 		errno  fs.Errno
 	}{
-		{3, whenceSet, 3, 0}, {2, whenceCur, 5, 0}, {-1, whenceEnd, 9, 0}, {90, whenceEnd, 100, 0}, {-200, whenceCur, 0, fs.Inval},
-		{-1, whenceSet, 0, fs.Inval}, {0, 3, 0, fs.Inval}, {4, whenceSet, 4, 0},
+		{3, whenceSet, 3, 0},
+		{2, whenceCur, 5, 0},
+		{-1, whenceEnd, 9, 0},
+		{90, whenceEnd, 100, 0},
+		{-200, whenceCur, 0, fs.Inval},
+		{-1, whenceSet, 0, fs.Inval},
+		{0, 3, 0, fs.Inval},
+		{4, whenceSet, 4, 0},
 	} {
 		g.want(c.errno, "fd_seek", fd, uint64(c.offset), c.whence, out)
 		if c.errno == 0 && g.u64(out) != c.want {
@@ -343,7 +353,9 @@ func TestSocketCallsOnWhatIsNoSocket(t *testing.T) {
 		name string
 		args []uint64
 	}{
-		{"sock_accept", []uint64{0, 0, 0}}, {"sock_recv", []uint64{0, 0, 0, 0, 0, 0}}, {"sock_send", []uint64{0, 0, 0, 0, 0}},
+		{"sock_accept", []uint64{0, 0, 0}},
+		{"sock_recv", []uint64{0, 0, 0, 0, 0, 0}},
+		{"sock_send", []uint64{0, 0, 0, 0, 0}},
 		{"sock_shutdown", []uint64{0, 0}},
 	} {
 		g.want(fs.NotSock, c.name, c.args...)

@@ -112,13 +112,30 @@ func TestOpeningLinks(t *testing.T) {
 		follow, oflags uint64
 		want           fs.Errno
 	}{
-		{"todir", 0, 0, fs.Loop}, {"todir", 0, oflagDirectory, fs.NotDir}, {"todir", 1, oflagDirectory, 0}, {"todir", 1, 0, 0},
-		{"todir/file", 0, 0, 0}, {"todir/", 1, 0, 0}, {"tofile", 0, 0, fs.Loop}, {"tofile", 1, 0, 0},
-		{"tofile", 1, oflagDirectory, fs.NotDir}, {"tofile/", 1, 0, fs.NotDir}, {"dangling", 0, 0, fs.Loop},
-		{"dangling", 1, 0, fs.NoEnt}, {"dangling", 1, oflagCreat | oflagExcl, fs.Exist}, {"dangling", 1, oflagCreat, 0},
-		{"none", 0, oflagCreat | oflagExcl, fs.Exist}, {"loop", 0, 0, fs.Loop}, {"loop", 1, 0, fs.Loop}, {"dir", 0, oflagCreat, fs.IsDir},
-		{".", 0, oflagDirectory, 0}, {".", 0, oflagCreat | oflagExcl, fs.Exist}, {"new", 0, oflagCreat | oflagDirectory, fs.Inval},
-		{"new/", 0, oflagCreat, fs.IsDir}, {"new", 2, 0, fs.Inval}, {"new", 0, 16, fs.Inval},
+		{"todir", 0, 0, fs.Loop},
+		{"todir", 0, oflagDirectory, fs.NotDir},
+		{"todir", 1, oflagDirectory, 0},
+		{"todir", 1, 0, 0},
+		{"todir/file", 0, 0, 0},
+		{"todir/", 1, 0, 0},
+		{"tofile", 0, 0, fs.Loop},
+		{"tofile", 1, 0, 0},
+		{"tofile", 1, oflagDirectory, fs.NotDir},
+		{"tofile/", 1, 0, fs.NotDir},
+		{"dangling", 0, 0, fs.Loop},
+		{"dangling", 1, 0, fs.NoEnt},
+		{"dangling", 1, oflagCreat | oflagExcl, fs.Exist},
+		{"dangling", 1, oflagCreat, 0},
+		{"none", 0, oflagCreat | oflagExcl, fs.Exist},
+		{"loop", 0, 0, fs.Loop},
+		{"loop", 1, 0, fs.Loop},
+		{"dir", 0, oflagCreat, fs.IsDir},
+		{".", 0, oflagDirectory, 0},
+		{".", 0, oflagCreat | oflagExcl, fs.Exist},
+		{"new", 0, oflagCreat | oflagDirectory, fs.Inval},
+		{"new/", 0, oflagCreat, fs.IsDir},
+		{"new", 2, 0, fs.Inval},
+		{"new", 0, 16, fs.Inval},
 	} {
 		if _, errno := g.tryOpen(3, c.path, c.follow, c.oflags, 0, 0, 0); errno != c.want {
 			t.Errorf("open %q, follow %d, flags %d: got errno %d, want %d", c.path, c.follow, c.oflags, errno, c.want)
@@ -153,9 +170,15 @@ func TestTimesAndStat(t *testing.T) {
 		follow, mtim, flags uint64
 		want                fs.Errno
 	}{
-		{"file", 0, 1e9 + 1, fstMtim, 0}, {"link", 0, 2e9 + 2, fstMtim, 0}, {"sub/", 0, 3e9 + 3, fstMtim, 0},
-		{"file", 0, 0, fstMtim | fstMtimNow, fs.Inval}, {"file", 0, 0, fstAtim | fstAtimNow, fs.Inval}, {"file", 0, 0, 16, fs.Inval},
-		{"file/", 0, 0, fstMtim, fs.NotDir}, {"none", 0, 0, fstMtim, fs.NoEnt}, {"file", 2, 0, 0, fs.Inval},
+		{"file", 0, 1e9 + 1, fstMtim, 0},
+		{"link", 0, 2e9 + 2, fstMtim, 0},
+		{"sub/", 0, 3e9 + 3, fstMtim, 0},
+		{"file", 0, 0, fstMtim | fstMtimNow, fs.Inval},
+		{"file", 0, 0, fstAtim | fstAtimNow, fs.Inval},
+		{"file", 0, 0, 16, fs.Inval},
+		{"file/", 0, 0, fstMtim, fs.NotDir},
+		{"none", 0, 0, fstMtim, fs.NoEnt},
+		{"file", 2, 0, 0, fs.Inval},
 	} {
 		if got := set(c.path, c.follow, c.mtim, c.flags); got != c.want {
 			t.Errorf("times of %q: got errno %d, want %d", c.path, got, c.want)
@@ -167,7 +190,9 @@ func TestTimesAndStat(t *testing.T) {
 		typ    fs.FileType
 		mtim   uint64
 	}{
-		{"file", 0, fs.TypeRegular, 1e9 + 1}, {"link", 0, fs.TypeSymlink, 2e9 + 2}, {"link", 1, fs.TypeRegular, 1e9 + 1},
+		{"file", 0, fs.TypeRegular, 1e9 + 1},
+		{"link", 0, fs.TypeSymlink, 2e9 + 2},
+		{"link", 1, fs.TypeRegular, 1e9 + 1},
 		{"sub", 1, fs.TypeDirectory, 3e9 + 3},
 	} {
 		if typ, _, mtim := g.filestat(3, c.path, c.follow); typ != c.typ || mtim != c.mtim {
@@ -249,9 +274,13 @@ func TestMountsOfDifferentRights(t *testing.T) {
 		name, from, to string
 		want           fs.Errno
 	}{
-		{"path_rename", "ro/file", "rw/stolen", fs.XDev}, {"path_rename", "rw/file", "ro/file", fs.XDev},
-		{"path_link", "ro/file", "rw/link", fs.XDev}, {"path_rename", "ro/file", "ro/x", fs.ROFS}, {"path_link", "ro/file", "ro/x", fs.ROFS},
-		{"path_symlink", "file", "ro/x", fs.ROFS}, {"path_symlink", "../ro/file", "rw/toro", 0},
+		{"path_rename", "ro/file", "rw/stolen", fs.XDev},
+		{"path_rename", "rw/file", "ro/file", fs.XDev},
+		{"path_link", "ro/file", "rw/link", fs.XDev},
+		{"path_rename", "ro/file", "ro/x", fs.ROFS},
+		{"path_link", "ro/file", "ro/x", fs.ROFS},
+		{"path_symlink", "file", "ro/x", fs.ROFS},
+		{"path_symlink", "../ro/file", "rw/toro", 0},
 	} {
 		if got := g.two(c.name, c.from, c.to); got != c.want {
 			t.Errorf("%s %s %s: got errno %d, want %d", c.name, c.from, c.to, got, c.want)

@@ -87,14 +87,30 @@ func TestPollTellsWhatIsReady(t *testing.T) {
 	g.read(uint64(fd), 2)
 	noPoll := uint32(g.open("12345", 0, 0, rightFDRead))
 	all := []sub{
-		{typ: eventRead, fd: 0}, {typ: eventWrite, fd: 1}, {typ: eventWrite, fd: 2}, {typ: eventRead, fd: fd}, {typ: eventWrite, fd: fd},
-		{typ: eventRead, fd: 99}, {typ: eventWrite, fd: 0}, {typ: eventRead, fd: noPoll}, {typ: eventClock, clock: 9},
-		{typ: eventClock, clock: clockProcess}, {typ: 3}, {typ: eventClock, clock: clockMonotonic, timeout: never}, {typ: eventRead, fd: 0},
+		{typ: eventRead, fd: 0},
+		{typ: eventWrite, fd: 1},
+		{typ: eventWrite, fd: 2},
+		{typ: eventRead, fd: fd},
+		{typ: eventWrite, fd: fd},
+		{typ: eventRead, fd: 99},
+		{typ: eventWrite, fd: 0},
+		{typ: eventRead, fd: noPoll},
+		{typ: eventClock, clock: 9},
+		{typ: eventClock, clock: clockProcess},
+		{typ: 3},
+		{typ: eventClock, clock: clockMonotonic, timeout: never},
+		{typ: eventRead, fd: 0},
 	}
 	want := []event{
-		{Userdata: 1, Type: eventWrite}, {Userdata: 2, Type: eventWrite}, {Userdata: 3, Type: eventRead, Nbytes: 3},
-		{Userdata: 4, Type: eventWrite}, {Userdata: 5, Type: eventRead, Errno: fs.BadF}, {Userdata: 6, Type: eventWrite, Errno: fs.BadF},
-		{Userdata: 7, Type: eventRead, Errno: fs.NotCapable}, {Userdata: 8, Errno: fs.Inval}, {Userdata: 9, Errno: fs.NotSup},
+		{Userdata: 1, Type: eventWrite},
+		{Userdata: 2, Type: eventWrite},
+		{Userdata: 3, Type: eventRead, Nbytes: 3},
+		{Userdata: 4, Type: eventWrite},
+		{Userdata: 5, Type: eventRead, Errno: fs.BadF},
+		{Userdata: 6, Type: eventWrite, Errno: fs.BadF},
+		{Userdata: 7, Type: eventRead, Errno: fs.NotCapable},
+		{Userdata: 8, Errno: fs.Inval},
+		{Userdata: 9, Errno: fs.NotSup},
 		{Userdata: 10, Type: 3, Errno: fs.Inval},
 	}
 	if diff := cmp.Diff(want, g.poll(all...)); diff != "" {

@@ -37,8 +37,11 @@ func TestExitCodes(t *testing.T) {
 		stopped bool
 		trap    bool
 	}{
-		{nil, 0, false, false}, {fmt.Errorf("wrapped: %w", &ExitError{Code: 3}), 3, false, false}, {sys.NewExitError(4), 4, false, false},
-		{&ExitError{Code: CodeStopped, Stopped: true}, CodeStopped, true, false}, {errors.New("unreachable"), 0, false, true},
+		{nil, 0, false, false},
+		{fmt.Errorf("wrapped: %w", &ExitError{Code: 3}), 3, false, false},
+		{sys.NewExitError(4), 4, false, false},
+		{&ExitError{Code: CodeStopped, Stopped: true}, CodeStopped, true, false},
+		{errors.New("unreachable"), 0, false, true},
 	} {
 		code, stopped, err := ExitCode(c.err)
 		if code != c.code || stopped != c.stopped || (err != nil) != c.trap {
@@ -135,12 +138,15 @@ func TestImportsAreChecked(t *testing.T) {
 	}
 	for want, i := range map[string]Import{
 		"the module imports env.host_call (i32) -> i32, which is not offered": {
-			Module: "env", Name: "host_call", Params: []byte{i32}, Results: []byte{i32}},
+			Module: "env", Name: "host_call", Params: []byte{i32}, Results: []byte{i32},
+		},
 		"the module imports wasi_snapshot_preview1.thread_spawn (), which is not offered": {Module: m, Name: "thread_spawn"},
 		"the module imports wasi_unstable.sock_accept (i32, i32, i32) -> i32, which is not offered": {
-			Module: "wasi_unstable", Name: "sock_accept", Params: []byte{i32, i32, i32}, Results: []byte{i32}},
+			Module: "wasi_unstable", Name: "sock_accept", Params: []byte{i32, i32, i32}, Results: []byte{i32},
+		},
 		"the module imports wasi_snapshot_preview1.fd_close (i64) -> i32, which is offered as (i32) -> i32 only": {
-			Module: m, Name: "fd_close", Params: []byte{i64}, Results: []byte{i32}},
+			Module: m, Name: "fd_close", Params: []byte{i64}, Results: []byte{i32},
+		},
 	} {
 		err := CheckImports(append(good, i))
 		var unknown *UnknownImportError

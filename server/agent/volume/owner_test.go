@@ -96,11 +96,15 @@ func TestHostPathsThatTheOwnerMayNotUseAreNamed(t *testing.T) {
 		readOnly bool
 		want     bool
 	}{
-		{"shared", false, false}, {"shared", true, false},
-		{"shown", false, true}, {"shown", true, false},
-		{"closed", false, true}, {"closed", true, true},
+		{"shared", false, false},
+		{"shared", true, false},
+		{"shown", false, true},
+		{"shown", true, false},
+		{"closed", false, true},
+		{"closed", true, true},
 		{"mixed", true, true},
-		{"shown/file", false, true}, {"shown/file", true, false},
+		{"shown/file", false, true},
+		{"shown/file", true, false},
 		{"made", false, true},
 	} {
 		kind := ""
