@@ -171,7 +171,8 @@ func TestARefusedModuleIsCompiledAgainOnlyAfterAWhile(t *testing.T) {
 }
 
 func TestAnotherModuleOrEngineHasAnotherKey(t *testing.T) {
-	if key("a") == key("b") || key("a") != key("a") {
+	first, again := key("a"), key("a")
+	if first == key("b") || first != again {
 		t.Error("keys do not tell modules apart")
 	}
 }
