@@ -55,7 +55,9 @@ func follow(ctx context.Context, p *printer, root *os.Root, name string, f *os.F
 		case <-p.options.Follow:
 			ended = true
 		case <-changes:
-		case <-complaints:
+		case err := <-complaints:
+			// Changes were lost, perhaps: look again, as after one.
+			_ = err
 		case <-tick.C:
 		}
 	}
