@@ -12,6 +12,9 @@ import (
 const (
 	pageSize = 64 << 10
 	maxPages = 1 << 16
+	// leastMemory is what a container takes before its module does anything. Most of it is there before the process joins its
+	// memory cgroup, which counts only what comes later, so that a smaller limit would hold nothing back.
+	leastMemory = 4 << 20
 	// engineMemory is what the engine needs of a container's memory, beside the module's code.
 	engineMemory = 8 << 20
 )

@@ -78,6 +78,13 @@ func (p *pod) reserve(spec sandbox.ContainerSpec) (*attempt, error) {
 	case spec.Limits.Memory < 0 || spec.Limits.CPUMilli < 0:
 		return nil, refuse("a limit is negative")
 	}
+	if memory := p.rt.memoryLimit(spec.Limits, p.stored.Spec.Limits); memory < leastMemory {
+		return nil, &sandbox.StartError{
+			Reason: sandbox.ReasonRunContainerError,
+			Message: fmt.Sprintf("the memory limit of %d KiB is less than the %d MiB that a container takes with the smallest of modules: raise limits.memory",
+				memory>>10, leastMemory>>20),
+		}
+	}
 	a := p.newAttempt(spec)
 	if len(a.spec.Args) == 0 {
 		a.spec.Args = []string{spec.Name}
