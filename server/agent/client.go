@@ -116,25 +116,32 @@ func (c *client) reflect(ctx context.Context, log *slog.Logger, resource, namesp
 	r.RunWithContext(klog.NewContext(ctx, logger))
 }
 
-// clientLogger is where client-go logs. What it says once ctx has ended is that it could not go on.
+// clientLogger is where client-go logs, for debugging: the agent says itself what it could not do. What client-go says once
+// ctx has ended is that it could not go on.
 func clientLogger(ctx context.Context, log *slog.Logger) logr.Logger {
 	return logr.FromSlogHandler(untilDone{log.Handler(), ctx.Done()})
 }
 
-// untilDone drops what is logged after done.
+// untilDone logs at level debug, and drops what comes after done.
 type untilDone struct {
 	slog.Handler
 	done <-chan struct{}
 }
 
 // Enabled implements slog.Handler.
-func (h untilDone) Enabled(ctx context.Context, level slog.Level) bool {
+func (h untilDone) Enabled(ctx context.Context, _ slog.Level) bool {
 	select {
 	case <-h.done:
 		return false
 	default:
-		return h.Handler.Enabled(ctx, level)
+		return h.Handler.Enabled(ctx, slog.LevelDebug)
 	}
+}
+
+// Handle implements slog.Handler.
+func (h untilDone) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = slog.LevelDebug
+	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
