@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -29,6 +30,10 @@ func runScripts(t *testing.T, pattern string) {
 		t.Fatalf("no scripts match %s (%v)", pattern, err)
 	}
 	built := buildPrograms(t)
+	// What this process catches has its default action in the programs that it starts, also where the tests run under nohup.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		if name == "test" {
