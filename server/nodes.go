@@ -22,13 +22,6 @@ import (
 	"edgepod/server/registry"
 )
 
-// ServingCertAnnotation is where an agent publishes the SHA-256, in hexadecimal, of the certificate that its own port
-// serves: the server speaks to no other.
-const ServingCertAnnotation = "edgepod.dev/serving-cert-sha256"
-
-// agentClientName is the common name by which agents know the server.
-const agentClientName = "edgepod-server"
-
 // nodes reaches the agents: one in this process over a pipe, others at the address that their Node gives.
 type nodes struct {
 	verbs  registry.Verbs
@@ -45,7 +38,7 @@ type remoteNode struct {
 }
 
 func newNodes(verbs registry.Verbs, authority *pki.Authority) *nodes {
-	return &nodes{verbs: verbs, client: pki.NewClient(authority, agentClientName), local: map[string]http.RoundTripper{}, remote: map[string]remoteNode{}}
+	return &nodes{verbs: verbs, client: pki.NewClient(authority, pki.AgentClient), local: map[string]http.RoundTripper{}, remote: map[string]remoteNode{}}
 }
 
 func (n *nodes) attach(name string, transport http.RoundTripper) {
@@ -79,7 +72,7 @@ func (n *nodes) Node(ctx context.Context, name string) (*url.URL, http.RoundTrip
 
 func servingAddress(node *corev1.Node) (address, pin string, err error) {
 	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
-	pin = node.Annotations[ServingCertAnnotation]
+	pin = node.Annotations[pki.ServingCertAnnotation]
 	if port == 0 || pin == "" {
 		return "", "", errors.New("its agent does not listen for the server (start it with --listen)")
 	}
@@ -100,7 +93,7 @@ func (n *nodes) transport(name, address, pin string) (*http.Transport, error) {
 	}
 	want, err := hex.DecodeString(pin)
 	if err != nil {
-		return nil, fmt.Errorf("annotation %s of node %s: %w", ServingCertAnnotation, name, err)
+		return nil, fmt.Errorf("annotation %s of node %s: %w", pki.ServingCertAnnotation, name, err)
 	}
 	if known {
 		old.transport.CloseIdleConnections()

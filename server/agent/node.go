@@ -13,12 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"edgepod/server/pki"
 	"edgepod/wasmrt/sandbox"
 )
 
 const (
-	// servingCertAnnotation is where the server finds the hash of the certificate of the agent's own port.
-	servingCertAnnotation = "edgepod.dev/serving-cert-sha256"
 	// hardeningCondition tells which layers of hardening do not hold on this node.
 	hardeningCondition = corev1.NodeConditionType("edgepod.dev/Hardening")
 
@@ -132,7 +131,7 @@ func (a *Agent) mark(node *corev1.Node) {
 	node.Labels[corev1.LabelOSStable] = a.machine.info.OperatingSystem
 	node.Labels[corev1.LabelArchStable] = a.machine.info.Architecture
 	node.Labels[corev1.LabelHostname] = a.NodeName
-	node.Annotations[servingCertAnnotation] = a.serving.sha256
+	node.Annotations[pki.ServingCertAnnotation] = a.serving.sha256
 }
 
 // nodeStatus is the node's status, with the times kept of conditions that hold on. Heartbeats are renewed where beat is set.

@@ -24,9 +24,6 @@ import (
 	"edgepod/server/pki"
 )
 
-// serverName is the common name of the only client that the agent's own port lets in.
-const serverName = "edgepod-server"
-
 // Serve lets remote servers reach Handler on the listener, over TLS, until ctx ends. The certificate is the agent's own: the
 // node's object tells its hash. Clients must show a certificate of Config.ClientCA with the server's name.
 func (a *Agent) Serve(ctx context.Context, listener net.Listener) error {
@@ -58,7 +55,7 @@ func (a *Agent) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 func onlyServer(state tls.ConnectionState) error {
-	if len(state.PeerCertificates) == 0 || state.PeerCertificates[0].Subject.CommonName != serverName {
+	if len(state.PeerCertificates) == 0 || state.PeerCertificates[0].Subject.CommonName != pki.AgentClient {
 		return errors.New("only the cluster's server may ask an agent")
 	}
 	return nil
