@@ -189,7 +189,7 @@ func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
 	})
 	notice := time.AfterFunc(pullNotice, pulling)
-	image, err := j.Runtime.Pull(ctx, a.Image, policy)
+	image, err := j.Runtime.Pull(ctx, sandbox.PullRequest{Ref: a.Image, Namespace: j.pod.Namespace, Policy: policy})
 	notice.Stop()
 	if err != nil {
 		return j.pullFailed(ctx, a, err, pulling)

@@ -91,12 +91,12 @@ func TestTableThatGrowsWithoutEndStaysSmall(t *testing.T) {
 
 func TestCompileBombIsRefused(t *testing.T) {
 	r := open(t, t.TempDir(), func(c *process.Config) { c.CompileCPU = time.Second })
-	_, err := r.Pull(t.Context(), "./compile.wasm", sandbox.PullIfNotPresent)
+	_, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./compile.wasm", Policy: sandbox.PullIfNotPresent})
 	var img *sandbox.ImageError
 	if !errors.As(err, &img) || img.Reason != sandbox.ReasonErrImagePull || !strings.Contains(img.Message, "limits") {
 		t.Errorf("pull: %v, want an image error that names the limits", err)
 	}
-	if _, err := r.Pull(t.Context(), "./guest.wasm", sandbox.PullIfNotPresent); err != nil {
+	if _, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./guest.wasm", Policy: sandbox.PullIfNotPresent}); err != nil {
 		t.Errorf("pull of another module afterwards: %v", err)
 	}
 }

@@ -136,9 +136,9 @@ func offered(im image.Import) error {
 }
 
 // Pull implements sandbox.Runtime.
-func (r *Runtime) Pull(ctx context.Context, ref string, policy sandbox.PullPolicy) (sandbox.Image, error) {
-	began := time.Now()
-	e, err := r.images.Resolve(ctx, ref, policy)
+func (r *Runtime) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Image, error) {
+	began, ref := time.Now(), req.Ref
+	e, err := r.images.Resolve(ctx, ref, req.Policy)
 	if err != nil {
 		return sandbox.Image{}, err
 	}
@@ -152,7 +152,7 @@ func (r *Runtime) Pull(ctx context.Context, ref string, policy sandbox.PullPolic
 		return sandbox.Image{}, err
 	}
 	img := sandbox.Image{
-		Ref: ref, Digest: e.Digest, Size: e.Size, Cached: e.Cached, Compiled: compiled, Took: time.Since(began),
+		Ref: ref, Digest: e.Digest, ID: e.Digest, Size: e.Size, Cached: e.Cached, Compiled: compiled, Took: time.Since(began),
 	}
 	if compiled {
 		img.CompileTook = time.Since(resolved)

@@ -105,7 +105,7 @@ func create(t testing.TB, r sandbox.Runtime, id string) sandbox.Sandbox {
 // spec pulls guest.wasm, or another of the guests, and returns a container that runs it with these arguments.
 func spec(t testing.TB, r sandbox.Runtime, id, module string, args ...string) sandbox.ContainerSpec {
 	t.Helper()
-	img, err := r.Pull(t.Context(), "./"+module, sandbox.PullIfNotPresent)
+	img, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./" + module, Policy: sandbox.PullIfNotPresent})
 	if err != nil {
 		t.Fatal(err)
 	}

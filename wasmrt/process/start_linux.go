@@ -134,7 +134,7 @@ func (a *attempt) start(ctx context.Context) (sandbox.Status, error) {
 		if err := r.images.Drop(a.spec.Digest); err != nil {
 			return st, err
 		}
-		if _, err := r.Pull(ctx, a.spec.Image, sandbox.PullIfNotPresent); err != nil {
+		if _, err := r.Pull(ctx, sandbox.PullRequest{Ref: a.spec.Image, Policy: sandbox.PullIfNotPresent}); err != nil {
 			return st, err
 		}
 	}

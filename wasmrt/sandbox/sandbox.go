@@ -15,9 +15,9 @@ import (
 // All methods may be called from several goroutines. Containers outlive the Runtime: closing it, or the death of its
 // process, ends no container; a new Runtime on the same folder finds them again by List.
 type Runtime interface {
-	// Pull makes the image of ref usable: resolves it, checks that it is a module this runtime runs, and compiles it
-	// where the code cache lacks it. The error is an *ImageError.
-	Pull(ctx context.Context, ref string, policy PullPolicy) (Image, error)
+	// Pull makes an image usable: resolves its reference, fetches what is not here, checks that it is a module this runtime
+	// runs, and compiles it where the code cache lacks it. The error is an *ImageError.
+	Pull(ctx context.Context, req PullRequest) (Image, error)
 	// Create makes the environment of a pod: its folder, its cgroup. Creating one that exists returns it.
 	Create(ctx context.Context, spec Spec) (Sandbox, error)
 	// List returns each sandbox that exists, running or not, also those made by an earlier process.
@@ -66,20 +66,59 @@ const (
 	PullNever        PullPolicy = "Never"
 )
 
+// PullRequest says which image to make usable.
+type PullRequest struct {
+	// Ref is the reference as the user wrote it.
+	Ref string
+	// Namespace of the pod, in whose part of the cluster's own registry short names are looked up; "" looks there not at all.
+	Namespace string
+	Policy    PullPolicy
+	// Credentials are tried in their order where a registry asks for some, those that match it; without any it is asked
+	// anonymously.
+	Credentials []Credential
+}
+
+// Credential is one entry of a Docker configuration file ("auths"), as imagePullSecrets hold them.
+type Credential struct {
+	// Server is the key of the entry: a registry's host, perhaps with port, path and scheme, perhaps with * in parts of its
+	// name; matched as the kubelet does.
+	Server string
+	// Username and Password, or a token in place of both.
+	Username, Password string
+	IdentityToken      string
+	RegistryToken      string
+}
+
 // Image is a module that is ready to run.
 type Image struct {
 	// Ref is the reference as the user wrote it.
 	Ref string `json:"ref"`
-	// Digest is "sha256:" and 64 hexadecimal digits, of the bytes as the user supplied them: the image's identity.
+	// Digest is "sha256:" and 64 hexadecimal digits, of what the reference resolved to as it was supplied: a registry's
+	// manifest, or a file's bytes. It is the image's identity.
 	Digest string `json:"digest"`
+	// ID is what the API shows as imageID: the repository with the digest where it came from a registry, else the digest.
+	ID string `json:"id,omitempty"`
 	// Size in bytes, as supplied.
 	Size int64 `json:"size"`
+	// Config is what the image says of how it is run.
+	Config ImageConfig `json:"config,omitzero"`
+	// Note is for the user, where the reference stands for something else than it seems to, such as a built-in module.
+	Note string `json:"note,omitempty"`
 	// Cached tells that the image was here before the call, Compiled that its code had to be compiled in it.
 	Cached   bool `json:"cached,omitempty"`
 	Compiled bool `json:"compiled,omitempty"`
 	// Took is how long the call lasted, of which CompileTook for the compiler.
 	Took        time.Duration `json:"took,omitempty"`
 	CompileTook time.Duration `json:"compileTook,omitempty"`
+}
+
+// ImageConfig is what an image says of how it is run, as in the OCI image configuration; empty where it says nothing.
+type ImageConfig struct {
+	Entrypoint []string `json:"entrypoint,omitempty"`
+	Cmd        []string `json:"cmd,omitempty"`
+	// Env holds NAME=value.
+	Env        []string `json:"env,omitempty"`
+	WorkingDir string   `json:"workingDir,omitempty"`
 }
 
 // Spec describes a pod's sandbox.
@@ -127,7 +166,12 @@ type ContainerSpec struct {
 	// WorkingDir is the guest's PWD; "" is "/".
 	WorkingDir string  `json:"workingDir,omitempty"`
 	Mounts     []Mount `json:"mounts,omitempty"`
-	Limits     Limits  `json:"limits"`
+	// Ports are what the container is declared to listen on. A guest that accepts connections without making listeners
+	// itself gets one for each, in this order.
+	Ports []Port `json:"ports,omitempty"`
+	// Stdin keeps the guest's standard input open until it is to stop; otherwise the input has ended from the beginning.
+	Stdin  bool   `json:"stdin,omitempty"`
+	Limits Limits `json:"limits"`
 	// ReadOnlyRoot makes the guest's root read-only.
 	ReadOnlyRoot bool `json:"readOnlyRoot,omitempty"`
 	Log          Log  `json:"log"`
@@ -143,6 +187,14 @@ type Mount struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"readOnly,omitempty"`
+}
+
+// Port is one on which a container listens, in the network of its sandbox.
+type Port struct {
+	// Name may be "". Protocol is TCP or UDP, as the Kubernetes API spells it.
+	Name     string `json:"name,omitempty"`
+	Protocol string `json:"protocol"`
+	Number   uint16 `json:"number"`
 }
 
 // Log says where the guest's output goes, in the CRI log format.

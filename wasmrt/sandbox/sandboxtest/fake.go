@@ -140,7 +140,8 @@ func (f *Fake) Calls() []string {
 }
 
 // Pull implements sandbox.Runtime. The digest is that of the reference's text.
-func (f *Fake) Pull(ctx context.Context, ref string, policy sandbox.PullPolicy) (sandbox.Image, error) {
+func (f *Fake) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Image, error) {
+	ref := req.Ref
 	if err := ctx.Err(); err != nil {
 		return sandbox.Image{}, err
 	}
@@ -151,7 +152,7 @@ func (f *Fake) Pull(ctx context.Context, ref string, policy sandbox.PullPolicy) 
 		return sandbox.Image{}, err
 	}
 	img, have := f.pulled[ref]
-	if !have && policy == sandbox.PullNever {
+	if !have && req.Policy == sandbox.PullNever {
 		return sandbox.Image{}, &sandbox.ImageError{
 			Reason: sandbox.ReasonErrImageNeverPull, Ref: ref,
 			Message: "the image is not on this node, and its pull policy is Never",
@@ -160,7 +161,8 @@ func (f *Fake) Pull(ctx context.Context, ref string, policy sandbox.PullPolicy) 
 	img.Cached, img.Compiled = have, !have
 	if !have {
 		sum := sha256.Sum256([]byte(ref))
-		img = sandbox.Image{Ref: ref, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: 1 << 10, Compiled: true}
+		digest := "sha256:" + hex.EncodeToString(sum[:])
+		img = sandbox.Image{Ref: ref, Digest: digest, ID: digest, Size: 1 << 10, Compiled: true}
 		f.pulled[ref] = img
 	}
 	return img, nil

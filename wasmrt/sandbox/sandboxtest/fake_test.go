@@ -44,7 +44,7 @@ func TestFakeFailsAsTold(t *testing.T) {
 	f := sandboxtest.NewFake()
 	wantPull := &sandbox.ImageError{Reason: sandbox.ReasonErrImagePull, Ref: "x", Message: "no"}
 	f.FailPull("x", wantPull)
-	if _, err := f.Pull(ctx, "x", sandbox.PullAlways); !errors.Is(err, error(wantPull)) {
+	if _, err := f.Pull(ctx, sandbox.PullRequest{Ref: "x", Policy: sandbox.PullAlways}); !errors.Is(err, error(wantPull)) {
 		t.Errorf("Pull: %v, want %v", err, wantPull)
 	}
 	wantStart := &sandbox.StartError{Reason: sandbox.ReasonRunContainerError, Message: "no"}

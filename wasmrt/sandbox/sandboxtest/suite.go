@@ -79,7 +79,7 @@ func (s *Subject) create(t *testing.T, id string) sandbox.Sandbox {
 
 func (s *Subject) spec(t *testing.T, id string, words ...string) sandbox.ContainerSpec {
 	t.Helper()
-	img, err := s.Runtime.Pull(t.Context(), s.Image, sandbox.PullIfNotPresent)
+	img, err := s.Runtime.Pull(t.Context(), sandbox.PullRequest{Ref: s.Image, Policy: sandbox.PullIfNotPresent})
 	if err != nil {
 		t.Fatalf("pull %s: %v", s.Image, err)
 	}
@@ -139,11 +139,11 @@ func status(t *testing.T, box sandbox.Sandbox, id string) (sandbox.Status, bool)
 }
 
 func testPull(t *testing.T, s *Subject) {
-	first, err := s.Runtime.Pull(t.Context(), s.Image, sandbox.PullAlways)
+	first, err := s.Runtime.Pull(t.Context(), sandbox.PullRequest{Ref: s.Image, Policy: sandbox.PullAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.Runtime.Pull(t.Context(), s.Image, sandbox.PullIfNotPresent)
+	second, err := s.Runtime.Pull(t.Context(), sandbox.PullRequest{Ref: s.Image, Policy: sandbox.PullIfNotPresent})
 	if err != nil {
 		t.Fatal(err)
 	}
