@@ -16,8 +16,11 @@ type Options struct {
 	// Writable and ReadOnly are the files and folders that may still be opened beneath.
 	Writable []string
 	ReadOnly []string
-	// Jail is an empty folder that becomes the root folder; "" leaves it.
+	// Jail is a folder that becomes the root folder and the working directory, the latter also where the former cannot be; it
+	// holds nothing but what the process may name there. "" leaves both.
 	Jail string
+	// Sockets keeps Unix sockets: those of Jail alone can be named then, and those that were there before are not reached.
+	Sockets bool
 	// Files bounds open descriptors; Data private memory in bytes and CPU seconds of processor time, 0 for no bound.
 	Files uint64
 	Data  uint64

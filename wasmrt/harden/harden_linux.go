@@ -13,21 +13,28 @@ import (
 	"edgepod/wasmrt/sandbox"
 )
 
-// Apply gives everything up that o does not keep, for all threads and for good, and tells which layers hold. The order
-// matters: each step still needs what a later one takes away.
-func Apply(o Options) []sandbox.Layer {
+const newerKernel = "use a newer kernel, or one built with this feature"
+
+// Apply gives everything up that o does not keep, for all threads and for good, and tells which layers hold.
+func Apply(o Options) []sandbox.Layer { return append(Confine(o), Seal(o)) }
+
+// Confine does what Apply does but for the filter of system calls, which is left to Seal: between the two, a process can
+// make sockets and executable memory as the user that it has become. The order matters: each step still needs what a later
+// one takes away.
+func Confine(o Options) []sandbox.Layer {
 	// A score that cannot be set leaves the kernel's own choice, which is no layer of defence.
 	_ = os.WriteFile("/proc/self/oom_score_adj", strconv.AppendInt(nil, int64(o.OOMScore), 10), 0)
-	const kernel = "use a newer kernel, or one built with this feature"
 	return []sandbox.Layer{
 		outcome(LayerLimits, limits(o), "raise the limits of the node's own process"),
-		outcome(LayerLandlock, restrictPaths(o), kernel),
+		outcome(LayerLandlock, restrictPaths(o), newerKernel),
 		outcome(LayerJail, jail(o), "build with CGO_ENABLED=0, and run the node as root or allow user namespaces (sysctl user.max_user_namespaces)"),
 		outcome(LayerUser, becomeUser(o), "make the pod's hostPath volumes accessible to others (mode 0777), or run the node as an ordinary user"),
-		outcome(LayerCapabilities, dropCapabilities(), kernel),
-		outcome(LayerSeccomp, filterCalls(o), kernel),
+		outcome(LayerCapabilities, dropCapabilities(), newerKernel),
 	}
 }
+
+// Seal installs the filter of system calls, the last of the layers.
+func Seal(o Options) sandbox.Layer { return outcome(LayerSeccomp, filterCalls(o), newerKernel) }
 
 func limits(o Options) error {
 	set := func(what string, resource int, n uint64) error {
@@ -59,15 +66,18 @@ func limits(o Options) error {
 
 func jail(o Options) error {
 	if o.Jail == "" {
-		return errors.New("no empty folder was given")
+		return errors.New("no folder was given")
+	}
+	if err := os.Chdir(o.Jail); err != nil {
+		return fmt.Errorf("change working directory: %w", err)
 	}
 	if CGO {
 		return errors.New("this program was built with cgo")
 	}
-	if err := unix.Chroot(o.Jail); err != nil {
+	if err := unix.Chroot("."); err != nil {
 		return fmt.Errorf("change root folder: %w", err)
 	}
-	return os.Chdir("/")
+	return nil
 }
 
 func becomeUser(o Options) error {

@@ -3,6 +3,7 @@ package harden_test
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,9 @@ import (
 const (
 	jobVar    = "EDGEPOD_TEST_HARDEN"
 	folderVar = "EDGEPOD_TEST_FOLDER"
-	uid       = 1879048193
+	// socketsVar tells that the process keeps Unix sockets.
+	socketsVar = "EDGEPOD_TEST_SOCKETS"
+	uid        = 1879048193
 )
 
 // report is what a hardened process found out.
@@ -56,6 +59,7 @@ func try(folder string) report {
 	r := report{Tried: map[string]string{}}
 	for _, l := range harden.Apply(harden.Options{
 		UID: uid, GID: uid, Writable: []string{filepath.Join(folder, "own")}, Jail: filepath.Join(folder, "jail"), Files: 100, OOMScore: 500,
+		Sockets: os.Getenv(socketsVar) != "",
 	}) {
 		if !l.Held {
 			r.Missing = append(r.Missing, l.Name+": "+l.Reason)
@@ -81,8 +85,18 @@ func try(folder string) report {
 	note("open another folder through a descriptor", err)
 	_, err = os.ReadFile("/etc/passwd")
 	note("read a file of the host", err)
-	_, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	note("make a socket", err)
+	for family, name := range families() {
+		_, err = unix.Socket(family, unix.SOCK_STREAM, 0)
+		note("make a socket of family "+name, err)
+		_, err = unix.Socket(family, unix.SOCK_DGRAM, 0)
+		note("make a datagram socket of family "+name, err)
+	}
+	if os.Getenv(socketsVar) == "" {
+		_, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		note("make a Unix socket", err)
+	} else {
+		trySockets(folder, note)
+	}
 	note("send a signal to its parent", syscall.Kill(os.Getppid(), syscall.SIGTERM))
 	note("become root", syscall.Setuid(0))
 	note("start a program", syscall.Exec("/bin/true", []string{"true"}, nil))
@@ -97,8 +111,55 @@ func try(folder string) report {
 	return r
 }
 
-func TestHardenedProcessKeepsItsFolderAndNothingElse(t *testing.T) {
-	folder := t.TempDir()
+// families are all those of this system's sockets but Unix sockets, as far as they have a name here.
+func families() map[int]string {
+	return map[int]string{
+		unix.AF_INET: "INET", unix.AF_INET6: "INET6", unix.AF_NETLINK: "NETLINK", unix.AF_PACKET: "PACKET", unix.AF_VSOCK: "VSOCK",
+		unix.AF_ALG: "ALG", unix.AF_BLUETOOTH: "BLUETOOTH", unix.AF_CAN: "CAN", unix.AF_KEY: "KEY", unix.AF_RDS: "RDS",
+		unix.AF_TIPC: "TIPC", unix.AF_XDP: "XDP", unix.AF_NFC: "NFC", unix.AF_QIPCRTR: "QIPCRTR", unix.AF_SMC: "SMC",
+		unix.AF_UNSPEC: "UNSPEC", unix.AF_UNIX | 1<<8: "beyond all",
+	}
+}
+
+// trySockets makes sockets in the jail, and reaches for those that lie elsewhere.
+func trySockets(folder string, note func(string, error)) {
+	listen := func(addr unix.Sockaddr) error {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		return errors.Join(err, unix.Bind(fd, addr), unix.Listen(fd, 1))
+	}
+	connect := func(addr unix.Sockaddr) error {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+		return errors.Join(err, unix.Connect(fd, addr))
+	}
+	note("allowed: listen in the jail", listen(&unix.SockaddrUnix{Name: "listener"}))
+	note("allowed: connect in the jail", connect(&unix.SockaddrUnix{Name: "listener"}))
+	note("allowed: remove a socket of the jail", unix.Unlink("listener"))
+	note("allowed: connect to an abstract name of its own", errors.Join(
+		listen(&unix.SockaddrUnix{Name: "@" + folder + "/mine"}), connect(&unix.SockaddrUnix{Name: "@" + folder + "/mine"})))
+	note("listen outside of the jail", listen(&unix.SockaddrUnix{Name: filepath.Join(folder, "new")}))
+	note("connect outside of the jail", connect(&unix.SockaddrUnix{Name: filepath.Join(folder, outside)}))
+	note("connect outside of the jail by ..", connect(&unix.SockaddrUnix{Name: "../" + outside}))
+	note("connect through a link of the jail", errors.Join(
+		os.Symlink("../"+outside, "link"), connect(&unix.SockaddrUnix{Name: "link"})))
+	note("connect to an abstract name of another process", connect(&unix.SockaddrUnix{Name: "@" + folder + "/abstract"}))
+}
+
+// The names of the sockets that a hardened process must not reach.
+const outside = "outside.sock"
+
+func TestHardenedProcessKeepsItsFolderAndNothingElse(t *testing.T) { testHardened(t, false) }
+
+func TestHardenedProcessWithSocketsReachesThoseOfItsJailAlone(t *testing.T) { testHardened(t, true) }
+
+func testHardened(t *testing.T, sockets bool) {
+	folder, err := os.MkdirTemp("", "harden") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, dir := range []string{"own", "other", "jail"} {
 		if err := os.Mkdir(filepath.Join(folder, dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -108,12 +169,29 @@ func TestHardenedProcessKeepsItsFolderAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		if err := os.Chown(filepath.Join(folder, "own"), uid, uid); err != nil {
-			t.Fatal(err)
+		for _, dir := range []string{"own", "jail"} {
+			if err := os.Chown(filepath.Join(folder, dir), uid, uid); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	cmd := exec.Command("/proc/self/exe")
+	for _, name := range []string{filepath.Join(folder, outside), "@" + folder + "/abstract"} {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		if name[0] != '@' {
+			if err := os.Chmod(name, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cmd := exec.Command(withoutCGO(t))
 	cmd.Env = []string{jobVar + "=1", folderVar + "=" + folder}
+	if sockets {
+		cmd.Env = append(cmd.Env, socketsVar+"=1")
+	}
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {
@@ -131,4 +209,19 @@ func TestHardenedProcessKeepsItsFolderAndNothingElse(t *testing.T) {
 			t.Errorf("%s: error %q", what, got)
 		}
 	}
+}
+
+// withoutCGO returns this test's program, built as containers' processes are: only so can it be jailed.
+func withoutCGO(t *testing.T) string {
+	t.Helper()
+	if !harden.CGO {
+		return "/proc/self/exe"
+	}
+	path := filepath.Join(t.TempDir(), "harden.test")
+	cmd := exec.Command("go", "test", "-c", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build this test without cgo: %v\n%s", err, out)
+	}
+	return path
 }

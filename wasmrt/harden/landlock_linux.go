@@ -19,9 +19,13 @@ func restrictPaths(o Options) error {
 	}
 	configs := []landlock.Config{
 		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8,
+		landlock.V9, landlock.V10, landlock.V11,
 	}
 	config := configs[min(abi, len(configs))-1]
 	var rules []landlock.Rule
+	if o.Sockets && o.Jail != "" {
+		rules = append(rules, socketFolder(o.Jail, abi))
+	}
 	for _, p := range o.Writable {
 		rule, err := writable(p, abi)
 		if err != nil {
@@ -44,6 +48,16 @@ func restrictPaths(o Options) error {
 		return fmt.Errorf("restrict paths: %w", err)
 	}
 	return nil
+}
+
+// socketFolder is the rule for a folder of Unix sockets. From the ninth version on, those of other folders can't be
+// reached; before, it is the jail that keeps their names out.
+func socketFolder(path string, abi int) landlock.Rule {
+	const resolvesUnix = 9
+	if abi >= resolvesUnix {
+		return landlock.RWDirs(path).WithResolveUnix()
+	}
+	return landlock.RWDirs(path)
 }
 
 // writable is a rule for a folder or file; from the second version on, files may be moved between its folders.

@@ -3,14 +3,15 @@ package harden
 import (
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 
-	"github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
 )
 
 // allowed are the system calls that the Go runtime, a guest's files and the log need. Names that a machine's architecture
-// lacks are left out. There is none to make a socket, start a program, or look at another process.
+// lacks are left out. There is none to start a program, or to look at another process.
 var allowed = []string{
 	// memory and threads; clone, mmap, mprotect and ioctl have conditions below
 	"munmap", "mremap", "madvise", "mincore", "brk", "membarrier", "futex", "futex_time64", "set_robust_list", "rseq",
@@ -35,47 +36,83 @@ var allowed = []string{
 	"getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "capget",
 }
 
+// socketCalls are what Unix sockets need besides; socket itself has a condition below.
+var socketCalls = []string{
+	"bind", "connect", "listen", "accept4", "shutdown", "sendto", "recvfrom", "sendmsg", "recvmsg",
+	"getsockopt", "setsockopt", "getsockname", "getpeername", "timerfd_create", "timerfd_settime",
+}
+
 // filterCalls installs the filter in all threads, with no_new_privs.
 func filterCalls(o Options) error {
-	info, err := arch.GetInfo("")
+	f, err := newFilter(o)
 	if err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}
-	group := seccomp.SyscallGroup{Action: seccomp.ActionAllow}
-	for _, name := range allowed {
-		if _, ok := info.SyscallNames[name]; ok {
-			group.Names = append(group.Names, name)
+	return runOnOneThread(f.install)
+}
+
+// runOnOneThread runs do without being moved to another thread meanwhile.
+func runOnOneThread(do func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return do()
+}
+
+// newFilter makes the program that allows what o keeps, and answers EPERM to all else.
+func newFilter(o Options) (*filter, error) {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return nil, err
+	}
+	f := &filter{}
+	f.begin(info)
+	names := allowed
+	if o.Sockets {
+		names = slices.Concat(allowed, socketCalls)
+	}
+	if o.Code {
+		names = slices.Concat(names, []string{"mmap", "mprotect"})
+	}
+	for _, name := range names {
+		if number, ok := info.SyscallNames[name]; ok {
+			f.decide(number, unix.SECCOMP_RET_ALLOW)
 		}
 	}
-	when := func(name string, arg uint32, op seccomp.Operation, value uint64) {
-		group.NamesWithCondtions = append(group.NamesWithCondtions, seccomp.NameWithConditions{
-			Name: name, Conditions: seccomp.ArgumentConditions{{Argument: arg, Operation: op, Value: value}},
-		})
+	for _, c := range conditions(o) {
+		if number, ok := info.SyscallNames[c.name]; ok {
+			f.decideBy(number, c.tests)
+		}
 	}
-	when("clone", 0, seccomp.BitsSet, unix.CLONE_THREAD)
-	when("tgkill", 0, seccomp.Equal, uint64(os.Getpid()))
-	when("prlimit64", 2, seccomp.Equal, 0)
-	when("ioctl", 1, seccomp.Equal, unix.TIOCINQ) // FIONREAD: how much a stream holds
-	if o.Code {
-		group.Names = append(group.Names, "mmap", "mprotect")
-	} else {
-		when("mmap", 2, seccomp.BitsNotSet, unix.PROT_EXEC)
-		when("mprotect", 2, seccomp.BitsNotSet, unix.PROT_EXEC)
+	// The C library asks for the newer call first and takes the older one only after this error.
+	if number, ok := info.SyscallNames["clone3"]; ok {
+		f.decide(number, deny(unix.ENOSYS))
 	}
-	filter := seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync,
-		Policy: seccomp.Policy{
-			DefaultAction: seccomp.ActionErrno,
-			Syscalls: []seccomp.SyscallGroup{
-				group,
-				// The C library asks for the newer call first and takes the older one only after this error.
-				{Action: seccomp.Action(uint32(seccomp.ActionErrno)&^0xffff | uint32(unix.ENOSYS)), Names: []string{"clone3"}},
-			},
-		},
+	f.answer(deny(unix.EPERM))
+	return f, nil
+}
+
+// conditions are the calls that are allowed with some arguments only.
+func conditions(o Options) []condition {
+	equal := func(arg int, values ...uint64) (out []test) {
+		for _, v := range values {
+			out = append(out, test{arg: arg, equal: v})
+		}
+		return out
 	}
-	if err := seccomp.LoadFilter(filter); err != nil {
-		return fmt.Errorf("filter system calls: %w", err)
+	all := []condition{
+		{"clone", []test{{arg: 0, mask: unix.CLONE_THREAD, set: true}}},
+		{"tgkill", equal(0, uint64(os.Getpid()))},
+		{"prlimit64", equal(2, 0)},
 	}
-	return nil
+	stream := []uint64{unix.TIOCINQ} // FIONREAD: how much a stream holds
+	if o.Sockets {
+		stream = append(stream, unix.SIOCOUTQ) // how much a peer has not read
+		all = append(all, condition{"socket", equal(0, unix.AF_UNIX)})
+	}
+	all = append(all, condition{"ioctl", equal(1, stream...)})
+	if !o.Code {
+		notExecutable := []test{{arg: 2, mask: unix.PROT_EXEC}}
+		all = append(all, condition{"mmap", notExecutable}, condition{"mprotect", notExecutable})
+	}
+	return all
 }
