@@ -14,12 +14,13 @@ import (
 	"testing/fstest"
 	"time"
 
+	"edgepod/wasmrt/image/module"
 	"edgepod/wasmrt/image/names"
 	"edgepod/wasmrt/sandbox"
 )
 
-// module puts sections behind the header of a core module.
-func module(sections ...[]byte) []byte {
+// wasm puts sections behind the header of a core module.
+func wasm(sections ...[]byte) []byte {
 	return append([]byte("\x00asm\x01\x00\x00\x00"), slices.Concat(sections...)...)
 }
 
@@ -33,15 +34,15 @@ func custom(name, content string) []byte { return sec(0, append(text(name), cont
 
 // command is the smallest module that runs; extra sections come first.
 func command(extra ...[]byte) []byte {
-	return module(slices.Concat(slices.Concat(extra...), sec(1, 1, 0x60, 0, 0), sec(3, 1, 0), sec(7, append(append([]byte{1}, text("_start")...), 0, 0)...),
+	return wasm(slices.Concat(slices.Concat(extra...), sec(1, 1, 0x60, 0, 0), sec(3, 1, 0), sec(7, append(append([]byte{1}, text("_start")...), 0, 0)...),
 		sec(10, 1, 2, 0, 0x0b)))
 }
 
 func importing(mod, name string) []byte {
-	return module(sec(1, 2, 0x60, 0, 0, 0x60, 1, 0x7f, 1, 0x7f), sec(2, slices.Concat([]byte{1}, text(mod), text(name), []byte{0, 1})...))
+	return wasm(sec(1, 2, 0x60, 0, 0, 0x60, 1, 0x7f, 1, 0x7f), sec(2, slices.Concat([]byte{1}, text(mod), text(name), []byte{0, 1})...))
 }
 
-func offers(im Import) error {
+func offers(im module.Import) error {
 	if im.Module == "wasi_snapshot_preview1" && im.Name == "proc_exit" && string(im.Params) == "\x7f" {
 		return nil
 	}
@@ -66,7 +67,7 @@ func TestWhatIsNoCommandIsRefusedWithAReason(t *testing.T) {
 	tar := make([]byte, 1024)
 	copy(tar, "oci-layout")
 	copy(tar[257:], "ustar")
-	s, dir := openStore(t, func(c *Config) { c.MaxSize = 1 << 16 })
+	s, dir := openStore(t, func(c *Config) { c.Limits.Module = 1 << 16 })
 	for name, tt := range map[string]struct {
 		data []byte
 		want string
@@ -83,12 +84,12 @@ func TestWhatIsNoCommandIsRefusedWithAReason(t *testing.T) {
 		"version":    {[]byte("\x00asm\x02\x00\x00\x00"), "unknown version"},
 		"header":     {[]byte("\x00asm\x01"), "cut off"},
 		"cut":        {command()[:len(command())-3], "cut off"},
-		"no start":   {module(), "_start"},
-		"reactor":    {module(sec(7, append(append([]byte{1}, text("_initialize")...), 0, 0)...)), "reactor"},
+		"no start":   {wasm(), "_start"},
+		"reactor":    {wasm(sec(7, append(append([]byte{1}, text("_initialize")...), 0, 0)...)), "reactor"},
 		"import":     {importing("wasi_snapshot_preview1", "warp"), "wasi_snapshot_preview1.warp"},
 		"browser":    {importing("gojs", "runtime.scheduleTimeoutEvent"), "GOOS=wasip1"},
 		"emscripten": {importing("env", "emscripten_memcpy"), "Emscripten"},
-		"section":    {module([]byte{99, 0}), "unknown kind 99"},
+		"section":    {wasm([]byte{99, 0}), "unknown kind 99"},
 		"table":      {command(sec(4, 1, 0x70, 0, 0xff, 0xff, 0xff, 0xff, 0x0f)), "table"},
 		"large":      {make([]byte, 1<<16+1), "larger than"},
 	} {
@@ -96,7 +97,7 @@ func TestWhatIsNoCommandIsRefusedWithAReason(t *testing.T) {
 		if err := os.WriteFile(path, tt.data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, err := s.Resolve(t.Context(), path, sandbox.PullIfNotPresent)
+		_, err := s.Resolve(t.Context(), sandbox.PullRequest{Ref: path, Policy: sandbox.PullIfNotPresent})
 		var img *sandbox.ImageError
 		if !errors.As(err, &img) || img.Reason != sandbox.ReasonErrImagePull || img.Ref != path || !strings.Contains(img.Message, tt.want) {
 			t.Errorf("%s: %v, want an image error with %q", name, err, tt.want)
@@ -152,7 +153,7 @@ func TestReferences(t *testing.T) {
 		"Not An Image":                       "InvalidImageName: parse",
 		"":                                   "InvalidImageName: parse",
 	} {
-		e, err := s.Resolve(t.Context(), ref, sandbox.PullIfNotPresent)
+		e, err := s.Resolve(t.Context(), sandbox.PullRequest{Ref: ref, Policy: sandbox.PullIfNotPresent})
 		if want == "" {
 			if err != nil || e.Size == 0 || e.Path == "" {
 				t.Errorf("%q: %+v, %v", ref, e, err)
@@ -182,7 +183,7 @@ func TestStoreKeepsByDigestAndSeesChanges(t *testing.T) {
 	}
 	resolve := func(policy sandbox.PullPolicy) Entry {
 		t.Helper()
-		e, err := s.Resolve(t.Context(), "./app.wasm", policy)
+		e, err := s.Resolve(t.Context(), sandbox.PullRequest{Ref: "./app.wasm", Policy: policy})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +209,7 @@ func TestStoreKeepsByDigestAndSeesChanges(t *testing.T) {
 	if gone := resolve(sandbox.PullNever); gone.Digest != second.Digest {
 		t.Errorf("after the file has gone: %+v, want %+v", gone, second)
 	}
-	if _, err := s.Resolve(t.Context(), "./app.wasm", sandbox.PullAlways); err == nil {
+	if _, err := s.Resolve(t.Context(), sandbox.PullRequest{Ref: "./app.wasm", Policy: sandbox.PullAlways}); err == nil {
 		t.Error("Always found a file that has gone")
 	}
 	if err := s.Drop(second.Digest); err != nil {
@@ -219,21 +220,21 @@ func TestStoreKeepsByDigestAndSeesChanges(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Resolve(cancelled, "./app.wasm", sandbox.PullIfNotPresent); !errors.Is(err, context.Canceled) {
+	if _, err := s.Resolve(cancelled, sandbox.PullRequest{Ref: "./app.wasm", Policy: sandbox.PullIfNotPresent}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
 
 func TestSlimClampsTables(t *testing.T) {
-	slim, _, err := Slim(command(sec(4, 2, 0x70, 0, 5, 0x6f, 1, 1, 10)))
+	slim, _, err := module.Slim(command(sec(4, 2, 0x70, 0, 5, 0x6f, 1, 1, 10)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Parse(slim)
+	m, err := module.Parse(slim)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Limits{{Min: 5, Max: maxTable, HasMax: true}, {Min: 1, Max: 10, HasMax: true}}
+	want := []module.Limits{{Min: 5, Max: module.MaxTable, HasMax: true}, {Min: 1, Max: 10, HasMax: true}}
 	if !slices.Equal(m.Tables, want) {
 		t.Errorf("tables %+v, want %+v", m.Tables, want)
 	}
@@ -247,15 +248,15 @@ func FuzzModule(f *testing.F) {
 		if sniff(data) != "" {
 			return
 		}
-		if _, err := Parse(data); err != nil {
+		if _, err := module.Parse(data); err != nil {
 			return
 		}
-		slim, section, err := Slim(data)
+		slim, section, err := module.Slim(data)
 		if err != nil {
 			return
 		}
 		names.Parse(section).Annotate(".$0()")
-		again, more, err := Slim(slim)
+		again, more, err := module.Slim(slim)
 		if err != nil || string(again) != string(slim) || more != nil {
 			t.Errorf("slimming twice is not the same: %v", err)
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"unicode/utf8"
+
+	"edgepod/wasmrt/image/module"
 )
 
 var (
@@ -17,10 +19,10 @@ func sniff(data []byte) string {
 	if !bytes.HasPrefix(data, magic) {
 		return "it is not a WebAssembly module but " + foreign(data)
 	}
-	if len(data) < headerSize {
+	if len(data) < module.HeaderSize {
 		return "it is only the beginning of a WebAssembly module: the file is cut off"
 	}
-	switch version := data[len(magic):headerSize]; {
+	switch version := data[len(magic):module.HeaderSize]; {
 	case bytes.Equal(version, versionCore):
 		return ""
 	case bytes.Equal(version, versionComponent):
@@ -82,7 +84,7 @@ func isText(data []byte) bool {
 }
 
 // check says why a core module cannot run as a container: "" where it can. offered is nil for the imports that exist.
-func check(m *Module, offered func(Import) error) string {
+func check(m *module.Module, offered func(module.Import) error) string {
 	for _, im := range m.Imports {
 		if err := offered(im); err != nil {
 			return err.Error() + hint(im.Module)
@@ -90,7 +92,7 @@ func check(m *Module, offered func(Import) error) string {
 	}
 	hasInit := false
 	for _, ex := range m.Exports {
-		if ex.Kind == KindFunc && ex.Name == "_start" {
+		if ex.Kind == module.KindFunc && ex.Name == "_start" {
 			return ""
 		}
 		hasInit = hasInit || ex.Name == "_initialize"

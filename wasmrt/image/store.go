@@ -1,7 +1,3 @@
-// Package image turns a reference into a WebAssembly module that can run: it finds the bytes, checks that they are a WASI
-// command, strips what the engine does not need and keeps the result by digest.
-//
-// It does not compile and links no engine.
 package image
 
 import (
@@ -17,27 +13,11 @@ import (
 	"time"
 
 	"edgepod/wasmrt/atomicfile"
+	"edgepod/wasmrt/image/module"
 	"edgepod/wasmrt/sandbox"
 )
 
-// DefaultMaxSize is the largest module that is accepted where the configuration names no other size.
-const DefaultMaxSize = 256 << 20
-
-// Config of a Store.
-type Config struct {
-	// Dir is the store's own folder; it is made if missing.
-	Dir string
-	// ImageDirs are the folders whose files may be used as images.
-	ImageDirs []string
-	// Builtins holds the modules that ship in the binary, as NAME.wasm or NAME-TAG.wasm; nil for none.
-	Builtins fs.FS
-	// MaxSize of a module in bytes; 0: DefaultMaxSize.
-	MaxSize int64
-	// Offered returns an error for the user, naming the import, for what the runtime does not have, else nil.
-	Offered func(Import) error
-}
-
-// Store holds imported modules by the digest of their original bytes. Its methods may be called at the same time.
+// Store holds imported images by their digest. Its methods may be called at the same time.
 type Store struct {
 	cfg  Config
 	mu   sync.Mutex
@@ -51,29 +31,12 @@ type memo struct {
 	entry   Entry
 }
 
-// Entry is a module in the store.
-type Entry struct {
-	// Digest is "sha256:…" of the bytes as supplied, Size their number.
-	Digest string `json:"digest"`
-	Size   int64  `json:"size"`
-	// Sum is the SHA-256 of the file at Path, in hexadecimal.
-	Sum string `json:"sum"`
-	// Path of the module to run, and of its function names ("" where it has none).
-	Path      string `json:"-"`
-	NamesPath string `json:"-"`
-	HasNames  bool   `json:"hasNames,omitempty"`
-	// Cached tells that the store had it before the call.
-	Cached bool `json:"-"`
-}
-
 // Open returns the store in cfg.Dir.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir == "" || cfg.Offered == nil {
 		return nil, errors.New("open image store: its folder and the imports offered are not set")
 	}
-	if cfg.MaxSize == 0 {
-		cfg.MaxSize = DefaultMaxSize
-	}
+	cfg.Limits.complete()
 	for _, sub := range []string{blobDir, nameDir, metaDir, refDir} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("open image store: %w", err)
@@ -89,10 +52,11 @@ const (
 	refDir  = "refs"
 )
 
-// Resolve returns the module that ref names, importing it if the store lacks it. Files are looked at each time, so that a
+// Resolve returns the image that a reference names, importing it if the store lacks it. Files are looked at each time, so that a
 // program that was built anew is the one that runs; where the file has gone, what was imported from it is used unless
 // policy is Always. Errors that the user can mend are *sandbox.ImageError.
-func (s *Store) Resolve(ctx context.Context, ref string, policy sandbox.PullPolicy) (Entry, error) {
+func (s *Store) Resolve(ctx context.Context, req sandbox.PullRequest) (Entry, error) {
+	ref, policy := req.Ref, req.Policy
 	if err := ctx.Err(); err != nil {
 		return Entry{}, err
 	}
@@ -109,7 +73,7 @@ func (s *Store) Resolve(ctx context.Context, ref string, policy sandbox.PullPoli
 	if e, ok := s.recall(src); ok {
 		return e, nil
 	}
-	data, err := src.read(s.cfg.MaxSize)
+	data, err := src.read(s.cfg.Limits.Module)
 	if err != nil {
 		return Entry{}, imageError(ref, err)
 	}
@@ -139,7 +103,7 @@ func (s *Store) Get(digest string) (Entry, bool) {
 	if err != nil || !info.Mode().IsRegular() {
 		return Entry{}, false
 	}
-	e.Cached = true
+	e.ID, e.Cached = e.Digest, true
 	return e, true
 }
 
@@ -176,7 +140,7 @@ func (s *Store) add(data []byte) (Entry, error) {
 	}
 	slimSum := sha256.Sum256(slim)
 	e := Entry{
-		Digest: "sha256:" + name, Size: int64(len(data)), Sum: hex.EncodeToString(slimSum[:]),
+		Digest: "sha256:" + name, ID: "sha256:" + name, Size: int64(len(data)), Sum: hex.EncodeToString(slimSum[:]), ModuleSize: int64(len(slim)),
 		Path: filepath.Join(s.cfg.Dir, blobDir, name), HasNames: names != nil,
 	}
 	if e.HasNames {
@@ -199,14 +163,14 @@ func (s *Store) inspect(data []byte) (slim, names []byte, err error) {
 	if what := sniff(data); what != "" {
 		return nil, nil, problem(what)
 	}
-	m, err := Parse(data)
+	m, err := module.Parse(data)
 	if err != nil {
 		return nil, nil, problem("it is a damaged WebAssembly module: " + err.Error())
 	}
 	if what := check(m, s.cfg.Offered); what != "" {
 		return nil, nil, problem(what)
 	}
-	slim, names, err = Slim(data)
+	slim, names, err = module.Slim(data)
 	if err != nil {
 		return nil, nil, problem("it cannot run here: " + err.Error())
 	}

@@ -3,8 +3,9 @@
 //	DIR/images/…                                   modules, by digest (package image)
 //	DIR/code/…                                     their machine code (package compile)
 //	DIR/bin/HASH                                   the program that containers run, where it ships embedded
-//	DIR/jail/                                      an empty folder, the root folder of each container's process
+//	DIR/jail/                                      an empty folder, the root folder of processes that run no guest
 //	DIR/sandboxes/ID/sandbox.json                  what the sandbox is, and its cgroup
+//	DIR/sandboxes/ID/net/                          the pod's network: root and working folder of its containers' processes
 //	DIR/sandboxes/ID/containers/ATTEMPT/spec.json  what was asked for
 //	                                   /status.json   the process: pid, start tick, boot
 //	                                   /exit.json     how it ended, where the process could not tell
@@ -24,9 +25,11 @@ package process
 import (
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"edgepod/wasmrt/cgroup"
+	"edgepod/wasmrt/image/remote"
 )
 
 // Config of a runtime.
@@ -37,6 +40,12 @@ type Config struct {
 	ImageDirs []string
 	// Builtins holds the modules that ship in the binary, as NAME.wasm; nil for none.
 	Builtins fs.FS
+	// NoAliases keeps names that tutorials use, such as nginx, from standing for built-in modules.
+	NoAliases bool
+	// Cluster carries the requests to the cluster's own registry; nil: there is none.
+	Cluster http.RoundTripper
+	// Registries says how other registries are reached.
+	Registries remote.Registries
 	// Cgroup says where the sandboxes' groups lie; its Name is chosen from Dir where it is empty. What lies in the group of
 	// that name and belongs to no sandbox is killed and removed, so that it must be this runtime's alone.
 	Cgroup cgroup.Config

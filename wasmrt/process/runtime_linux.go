@@ -21,6 +21,7 @@ import (
 	"edgepod/wasmrt/compile"
 	"edgepod/wasmrt/harden"
 	"edgepod/wasmrt/image"
+	"edgepod/wasmrt/image/module"
 	"edgepod/wasmrt/sandbox"
 	"edgepod/wasmrt/wasi"
 )
@@ -72,8 +73,8 @@ func New(cfg Config) (sandbox.Runtime, error) {
 	}
 	r.launch = &launcher{program: prog}
 	r.images, err = image.Open(image.Config{
-		Dir: filepath.Join(cfg.Dir, imageDir), ImageDirs: cfg.ImageDirs, Builtins: cfg.Builtins, MaxSize: cfg.MaxImageSize,
-		Offered: offered,
+		Dir: filepath.Join(cfg.Dir, imageDir), ImageDirs: cfg.ImageDirs, Builtins: cfg.Builtins, Limits: image.Limits{Module: cfg.MaxImageSize},
+		Offered: offered, Aliases: !cfg.NoAliases, Cluster: cfg.Cluster, Registries: cfg.Registries, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -125,8 +126,8 @@ func (cfg *Config) complete() error {
 }
 
 // offered is image.Config.Offered: what package wasi has.
-func offered(im image.Import) error {
-	if im.Kind != image.KindFunc {
+func offered(im module.Import) error {
+	if im.Kind != module.KindFunc {
 		return fmt.Errorf("the module imports the %s %s.%s, which is not offered", im.Kind, im.Module, im.Name)
 	}
 	types := func(in []byte) []api.ValueType { return slices.Clone(in) }
@@ -138,12 +139,12 @@ func offered(im image.Import) error {
 // Pull implements sandbox.Runtime.
 func (r *Runtime) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Image, error) {
 	began, ref := time.Now(), req.Ref
-	e, err := r.images.Resolve(ctx, ref, req.Policy)
+	e, err := r.images.Resolve(ctx, req)
 	if err != nil {
 		return sandbox.Image{}, err
 	}
 	resolved := time.Now()
-	_, compiled, err := r.code.Ensure(ctx, e.Path, e.Sum, e.Size)
+	_, compiled, err := r.code.Ensure(ctx, e.Path, e.Sum, e.ModuleSize)
 	var refused *compile.RefusedError
 	if errors.As(err, &refused) {
 		return sandbox.Image{}, &sandbox.ImageError{Reason: sandbox.ReasonErrImagePull, Ref: ref, Message: refused.Why}
@@ -152,7 +153,8 @@ func (r *Runtime) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Im
 		return sandbox.Image{}, err
 	}
 	img := sandbox.Image{
-		Ref: ref, Digest: e.Digest, ID: e.Digest, Size: e.Size, Cached: e.Cached, Compiled: compiled, Took: time.Since(began),
+		Ref: ref, Digest: e.Digest, ID: e.ID, Size: e.Size, Config: e.Config, Note: e.Note,
+		Cached: e.Cached, Compiled: compiled, Took: time.Since(began),
 	}
 	if compiled {
 		img.CompileTook = time.Since(resolved)

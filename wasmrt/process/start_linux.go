@@ -151,7 +151,7 @@ func (a *attempt) startOnce(ctx context.Context) (_ sandbox.Status, damaged stri
 			Message: fmt.Sprintf("image %q (%s) is not on this node: pull it first", a.spec.Image, a.spec.Digest),
 		}
 	}
-	code, _, err := r.code.Ensure(ctx, entry.Path, entry.Sum, entry.Size)
+	code, _, err := r.code.Ensure(ctx, entry.Path, entry.Sum, entry.ModuleSize)
 	if err != nil {
 		return sandbox.Status{}, "", err
 	}

@@ -1,4 +1,5 @@
-package image
+// Package module reads WebAssembly modules without compiling them.
+package module
 
 import (
 	"encoding/binary"
@@ -55,8 +56,8 @@ type Limits struct {
 	HasMax   bool
 }
 
-// maxTable is the most elements that a table may grow to: the engine itself has no bound, and each costs 8 bytes.
-const maxTable = 1 << 20
+// MaxTable is the most elements that a table may grow to: the engine itself has no bound, and each costs 8 bytes.
+const MaxTable = 1 << 20
 
 // errTruncated is returned where the module ends before what it announces.
 var errTruncated = errors.New("it ends in the middle of a section: the file is cut off or damaged")
@@ -72,7 +73,8 @@ const (
 	sectionLast   = 13
 )
 
-const headerSize = 8
+// HeaderSize is the length of the magic number with the version.
+const HeaderSize = 8
 
 // section is one section of a module: raw is its header and payload together.
 type section struct {
@@ -83,7 +85,7 @@ type section struct {
 // sections splits a module, whose header has been checked, into its sections.
 func sections(wasm []byte) ([]section, error) {
 	var out []section
-	for at := headerSize; at < len(wasm); {
+	for at := HeaderSize; at < len(wasm); {
 		r := &reader{b: wasm, at: at}
 		id := r.byte()
 		size := r.u32()
@@ -136,7 +138,7 @@ func Slim(wasm []byte) (slim, names []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	slim = append(make([]byte, 0, len(wasm)), wasm[:headerSize]...)
+	slim = append(make([]byte, 0, len(wasm)), wasm[:HeaderSize]...)
 	for _, s := range secs {
 		switch s.id {
 		case sectionCustom:
@@ -165,11 +167,11 @@ func clampTables(payload []byte) ([]byte, error) {
 	out := binary.AppendUvarint(nil, uint64(n))
 	for i := uint32(0); i < n && r.err == nil; i++ {
 		ref, l := r.byte(), r.limits()
-		if l.Min > maxTable {
-			return nil, fmt.Errorf("it asks for a table of %d elements; the most is %d", l.Min, maxTable)
+		if l.Min > MaxTable {
+			return nil, fmt.Errorf("it asks for a table of %d elements; the most is %d", l.Min, MaxTable)
 		}
-		if !l.HasMax || l.Max > maxTable {
-			l.Max = maxTable
+		if !l.HasMax || l.Max > MaxTable {
+			l.Max = MaxTable
 		}
 		out = append(out, ref, 1)
 		out = binary.AppendUvarint(out, l.Min)
