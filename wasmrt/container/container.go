@@ -3,8 +3,10 @@
 //
 //	parent                         child
 //	  clone into cgroup ─────────►  Main: wait for the request
-//	  request on descriptor 3 ───►  join the cgroup of memory (version 1), load module and code, make host modules, open volumes
-//	                                give up every right (package harden)
+//	  request on descriptor 3 ───►  join the cgroup of memory (version 1), load module and code, open volumes
+//	                                give up files, identity and capabilities (package harden)
+//	                                open the pod's network and make its listeners, make host modules
+//	                                give up all system calls but those of a guest
 //	  ready or failure ◄──────────  answer on descriptor 4
 //	                                run the guest
 //	                                write exit.json, end
@@ -52,10 +54,16 @@ type Request struct {
 	// Code is the module's compiled form, in CodeDir.
 	Code    compile.Code `json:"code"`
 	CodeDir string       `json:"codeDir"`
-	// Out is the child's own folder, Root the guest's root folder ("" for an empty one), Jail an empty folder.
+	// Out is the child's own folder, Root the guest's root folder ("" for an empty one).
 	Out  string `json:"out"`
 	Root string `json:"root,omitempty"`
-	Jail string `json:"jail"`
+	// Net is the folder of the pod's network, which becomes the process's root folder and working directory; Hostname the
+	// pod's name in it. OwnNetwork tells that the process was born in a network namespace of its own.
+	Net        string `json:"net"`
+	Hostname   string `json:"hostname,omitempty"`
+	OwnNetwork bool   `json:"ownNetwork,omitempty"`
+	// Language that the module was built from, as the image store tells, "" for unknown.
+	Language string `json:"language,omitempty"`
 	// Join are the files to which each thread writes 0 to join the process's cgroup, before all else.
 	Join []string `json:"join,omitempty"`
 	// UID and GID to become; UserNamespace as in package harden.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"edgepod/wasmrt/image/names"
@@ -70,8 +71,10 @@ func (e *ending) finish(exit sandbox.Exit) {
 
 // exitOf tells how the guest ended, from the error of its call.
 func (e *ending) exitOf(err error) sandbox.Exit {
-	code, _, trap := wasi.ExitCode(err)
+	code, byRequest, trap := wasi.ExitCode(err)
 	switch {
+	case byRequest:
+		return stopped()
 	case trap != nil:
 		message := e.trapMessage(trap)
 		_, _ = io.WriteString(e.log.Stream("stderr"), message+"\n") // never fails
@@ -81,6 +84,11 @@ func (e *ending) exitOf(err error) sandbox.Exit {
 	default:
 		return sandbox.Exit{Code: exitCode(code), Reason: sandbox.ReasonError}
 	}
+}
+
+// stopped is the end of a guest that did not see the request to stop.
+func stopped() sandbox.Exit {
+	return sandbox.Exit{Code: wasi.CodeStopped, Signal: int32(syscall.SIGTERM), Reason: sandbox.ReasonError}
 }
 
 // exitCode brings a guest's code into the 0 to 255 that the rest of the world knows. One beyond becomes 255: cutting it to

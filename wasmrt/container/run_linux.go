@@ -69,23 +69,26 @@ func (e *ending) load(req Request, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	host, err := newHost(req, e.log)
+	tree, err := openTree(req)
 	if err != nil {
 		return err
 	}
-	g, err := prepare(ctx, req, host, wasm)
+	g, err := prepare(ctx, req, wasm)
 	if err != nil {
 		return err
 	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	// Until the process ends: a guest that is asked to stop ends at once, whatever it is doing, like a Unix process
-	// without a handler.
-	go func() {
-		<-stop
-		e.finish(sandbox.Exit{Code: wasi.CodeStopped, Signal: int32(syscall.SIGTERM), Reason: sandbox.ReasonError})
-	}()
-	layers := harden.Apply(hardening(req))
+	keep := hardening(req)
+	makeRoomForDatagrams(req)
+	layers := harden.Confine(keep)
+	host, err := newHost(req, e.log, tree)
+	if err != nil {
+		return err
+	}
+	if err := g.link(host); err != nil {
+		return err
+	}
+	e.stopOnRequest(host)
+	layers = append(layers, harden.Seal(keep))
 	quiet()
 	e.startedAt = time.Now()
 	if err := e.writeJSON(StartFile, Started{StartedAt: e.startedAt}); err != nil {
@@ -94,6 +97,28 @@ func (e *ending) load(req Request, out *os.File) error {
 	answer(out, Answer{StartedAt: e.startedAt, Layers: layers})
 	e.finish(e.exitOf(g.call()))
 	return nil
+}
+
+// stopOnRequest passes stop requests on, until the process ends. A guest that does not look for them ends at once,
+// whatever it is doing, like a Unix process without a handler.
+func (e *ending) stopOnRequest(host *wasi.Host) {
+	requests := make(chan os.Signal, 1)
+	signal.Notify(requests, syscall.SIGTERM)
+	go func() {
+		for range requests {
+			if !host.Stop() {
+				e.finish(stopped())
+			}
+		}
+	}()
+}
+
+// makeRoomForDatagrams lets a socket of the pod hold more datagrams than the kernel's ten before more are dropped. Without
+// a network namespace of its own that would be the machine's setting, and stays.
+func makeRoomForDatagrams(req Request) {
+	if req.OwnNetwork {
+		_ = os.WriteFile("/proc/sys/net/unix/max_dgram_qlen", []byte("512"), 0) // else the kernel's own number stands
+	}
 }
 
 func readModule(req Request) ([]byte, error) {
@@ -111,7 +136,8 @@ func readModule(req Request) ([]byte, error) {
 	return wasm, nil
 }
 
-func newHost(req Request, log *Log) (*wasi.Host, error) {
+// openTree opens the guest's files.
+func openTree(req Request) (*fs.Tree, error) {
 	spec := req.Container
 	cfg := fs.Config{Root: req.Root, RootReadOnly: spec.ReadOnlyRoot}
 	for _, m := range spec.Mounts {
@@ -124,13 +150,18 @@ func newHost(req Request, log *Log) (*wasi.Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the guest's files: %w", err)
 	}
+	return tree, nil
+}
+
+func newHost(req Request, log *Log, tree *fs.Tree) (*wasi.Host, error) {
+	spec := req.Container
 	env := spec.Env
 	if spec.WorkingDir != "" {
 		env = append(env[:len(env):len(env)], "PWD="+spec.WorkingDir)
 	}
 	host, err := wasi.New(wasi.Config{
 		Args: spec.Args, Env: env, FS: tree, MaxFiles: maxFiles - reservedFiles,
-		Stdout: log.Stream("stdout"), Stderr: log.Stream("stderr"),
+		Stdout: log.Stream("stdout"), Stderr: log.Stream("stderr"), StopDescriptor: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the guest: %w", err)
@@ -150,8 +181,8 @@ func mounted(mounts []sandbox.Mount, target string) bool {
 	return false
 }
 
-// prepare takes the module's code from the cache and makes the host modules that it imports.
-func prepare(ctx context.Context, req Request, host *wasi.Host, wasm []byte) (*guest, error) {
+// prepare takes the module's code from the cache.
+func prepare(ctx context.Context, req Request, wasm []byte) (*guest, error) {
 	cache, err := wazero.NewCompilationCacheWithDir(req.CodeDir)
 	if err != nil {
 		return nil, fmt.Errorf("open code: %w", err)
@@ -165,13 +196,17 @@ func prepare(ctx context.Context, req Request, host *wasi.Host, wasm []byte) (*g
 	if err != nil {
 		return nil, fmt.Errorf("the module cannot be run with this memory limit, which leaves it %d MiB: %w", req.Pages/16, err)
 	}
-	resolver, err := host.Modules(ctx, rt, compiled.ImportedFunctions())
+	return &guest{ctx: experimental.WithMemoryAllocator(ctx, allocator{}), runtime: rt, compiled: compiled}, nil
+}
+
+// link makes the host modules that the guest imports.
+func (g *guest) link(host *wasi.Host) error {
+	resolver, err := host.Modules(g.ctx, g.runtime, g.compiled.ImportedFunctions())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ctx = experimental.WithImportResolver(ctx, resolver)
-	ctx = experimental.WithMemoryAllocator(ctx, allocator{})
-	return &guest{ctx: ctx, runtime: rt, compiled: compiled}, nil
+	g.ctx = experimental.WithImportResolver(g.ctx, resolver)
+	return nil
 }
 
 // call runs the guest to its end.
@@ -197,12 +232,16 @@ func (g *guest) call() (err error) {
 func hardening(req Request) harden.Options {
 	o := harden.Options{
 		UID: req.UID, GID: req.GID, UserNamespace: req.UserNamespace,
-		Writable: []string{req.Out}, Jail: req.Jail, Files: maxFiles, Data: req.Data, OOMScore: 500,
+		Writable: []string{req.Out}, Jail: req.Net, Sockets: true, Files: maxFiles, Data: req.Data, OOMScore: 500,
 	}
 	if req.Container.Log.Path != "" {
 		o.Writable = append(o.Writable, filepath.Dir(req.Container.Log.Path))
 	}
-	if req.Root != "" && !req.Container.ReadOnlyRoot {
+	switch {
+	case req.Root == "":
+	case req.Container.ReadOnlyRoot:
+		o.ReadOnly = append(o.ReadOnly, req.Root)
+	default:
 		o.Writable = append(o.Writable, req.Root)
 	}
 	for _, m := range req.Container.Mounts {

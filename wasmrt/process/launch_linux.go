@@ -57,6 +57,9 @@ func (l *launcher) cloneFlags() uintptr {
 // inUserNamespace tells whether children are root of a namespace only.
 func (l *launcher) inUserNamespace() bool { return l.cloneFlags()&syscall.CLONE_NEWUSER != 0 }
 
+// inNetworkNamespace tells whether children are born with a network of their own.
+func (l *launcher) inNetworkNamespace() bool { return l.cloneFlags()&syscall.CLONE_NEWNET != 0 }
+
 // child is a process that has been started and waits for its request.
 type child struct {
 	proc    *proc

@@ -45,7 +45,7 @@ func (r *Runtime) probeProcess(ctx context.Context) ([]sandbox.Layer, error) {
 	user := podIdentity("probe")
 	jail := filepath.Join(r.cfg.Dir, jailDir)
 	answer, err := c.ask(ctx, container.Request{
-		Out: jail, Jail: jail, UID: user.uid, GID: user.gid, UserNamespace: r.launch.inUserNamespace(),
+		Out: jail, Net: jail, UID: user.uid, GID: user.gid, UserNamespace: r.launch.inUserNamespace(),
 	})
 	return answer.Layers, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 const (
 	containersDir = "containers"
 	sandboxFile   = "sandbox.json"
+	netDir        = "net"
 )
 
 // pod implements sandbox.Sandbox.
@@ -61,10 +63,31 @@ func (p *pod) create() error {
 	if err := os.MkdirAll(filepath.Join(p.dir, containersDir), 0o700); err != nil {
 		return err
 	}
+	if err := p.makeNet(); err != nil {
+		return err
+	}
 	if err := p.makeGroup(); err != nil {
 		return err
 	}
 	return atomicfile.WriteJSON(filepath.Join(p.dir, sandboxFile), p.stored, false)
+}
+
+// net is the folder of the pod's network.
+func (p *pod) net() string { return filepath.Join(p.dir, netDir) }
+
+// makeNet makes that folder, if it is not there, for the pod's user alone.
+func (p *pod) makeNet() error {
+	if err := os.Mkdir(p.net(), 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return fmt.Errorf("make the pod's network: %w", err)
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	user := p.identity()
+	return os.Lchown(p.net(), user.uid, user.gid)
 }
 
 // makeGroup makes the pod's cgroup, or sets the limits of one that exists.

@@ -167,7 +167,7 @@ func (a *attempt) startOnce(ctx context.Context) (_ sandbox.Status, damaged stri
 	if err != nil {
 		return sandbox.Status{}, "", err
 	}
-	req, err := a.prepare(entry, code) // while the process begins
+	req, err := a.prepare(ctx, entry, code) // while the process begins
 	if err != nil {
 		c.abandon()
 		return sandbox.Status{}, "", err
@@ -276,14 +276,15 @@ func (a *attempt) complaint() string {
 }
 
 // prepare makes the attempt's files, and says what its process is to do.
-func (a *attempt) prepare(entry image.Entry, code compile.Code) (container.Request, error) {
-	r, spec := a.pod.rt, a.spec
-	user := a.pod.identity()
-	memory := r.memoryLimit(spec.Limits, a.pod.stored.Spec.Limits)
+func (a *attempt) prepare(ctx context.Context, entry image.Entry, code compile.Code) (container.Request, error) {
+	r, p, spec := a.pod.rt, a.pod, a.spec
+	user := p.identity()
+	memory := r.memoryLimit(spec.Limits, p.stored.Spec.Limits)
 	req := container.Request{
 		Container: spec,
-		Module:    entry.Path, Sum: entry.Sum, Names: entry.NamesPath, Code: code, CodeDir: code.Dir,
-		Out: filepath.Join(a.dir, outDir), Jail: filepath.Join(r.cfg.Dir, jailDir),
+		Module:    entry.Path, Sum: entry.Sum, Names: entry.NamesPath, Language: entry.Language, Code: code, CodeDir: code.Dir,
+		Out: filepath.Join(a.dir, outDir), Root: filepath.Join(a.dir, rootDir),
+		Net: p.net(), Hostname: p.stored.Spec.Hostname, OwnNetwork: r.launch.inNetworkNamespace(),
 		Join: r.groups.Join(a.group).All, UID: user.uid, GID: user.gid, UserNamespace: r.launch.inUserNamespace(),
 		Pages: pages(memory, code.Size),
 	}
@@ -291,18 +292,51 @@ func (a *attempt) prepare(entry image.Entry, code compile.Code) (container.Reque
 		const engine = 64 << 20
 		req.Data = uint64(memory) + engine
 	}
-	if !spec.ReadOnlyRoot {
-		req.Root = filepath.Join(a.dir, rootDir)
+	if spec.ReadOnlyRoot {
+		req.Root = entry.Root // shown as it is, or nothing
+	} else if err := a.makeRoot(ctx, entry, req.Root, user); err != nil {
+		return req, err
+	}
+	if err := p.makeNet(); err != nil { // an earlier version made sandboxes without
+		return req, err
 	}
 	return req, a.makeFiles(req, user)
 }
 
-func (a *attempt) makeFiles(req container.Request, user identity) error {
-	logs := filepath.Dir(a.spec.Log.Path)
-	own := []string{req.Out, logs}
-	if req.Root != "" {
-		own = append(own, req.Root, filepath.Join(req.Root, "tmp"))
+// makeRoot makes the folder that the guest may write to, with the image's files in it.
+func (a *attempt) makeRoot(ctx context.Context, entry image.Entry, root string, user identity) error {
+	// An earlier try may have left it.
+	if err := errors.Join(os.RemoveAll(root), os.Mkdir(root, 0o755)); err != nil {
+		return err
 	}
+	if entry.Root != "" {
+		if err := copyRoot(ctx, entry.Root, root, user); err != nil {
+			return err
+		}
+	}
+	// What an image has under that name stays, even a link: it is never followed here.
+	tmp := filepath.Join(root, "tmp")
+	if err := os.Mkdir(tmp, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return a.own(user, root, tmp)
+}
+
+// own gives files to the pod's user.
+func (*attempt) own(user identity, paths ...string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, path := range paths {
+		if err := os.Lchown(path, user.uid, user.gid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *attempt) makeFiles(req container.Request, user identity) error {
+	own := []string{req.Out, filepath.Dir(a.spec.Log.Path)}
 	for _, dir := range own {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -315,12 +349,8 @@ func (a *attempt) makeFiles(req container.Request, user identity) error {
 		}
 		own = append(own, message)
 	}
-	if os.Geteuid() == 0 {
-		for _, path := range own {
-			if err := os.Lchown(path, user.uid, user.gid); err != nil {
-				return err
-			}
-		}
+	if err := a.own(user, own...); err != nil {
+		return err
 	}
 	return atomicfile.WriteJSON(filepath.Join(a.dir, specFile), storedSpec{Spec: a.spec, Created: time.Now()}, false)
 }
