@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,19 +57,20 @@ type job struct {
 	sandbox sandbox.Sandbox
 	folder  podFolder
 	lock    *sync.Mutex // of the volumes
-	digests map[string]string
+	// images holds what each container's image was when it was pulled last.
+	images map[string]lifecycle.Resolved
 	// first tells that the volumes have not been made yet.
 	first bool
 }
 
 func (w *worker) job() job {
-	digests := map[string]string{}
+	images := map[string]lifecycle.Resolved{}
 	for name, c := range w.seen.Containers {
-		digests[name] = c.Digest
+		images[name] = c.Resolved
 	}
 	return job{
 		Agent: w.Agent, uid: w.uid, pod: w.pod, sandbox: w.sandbox, folder: w.folder, lock: &w.volumes,
-		digests: digests, first: !w.seen.Volumes.Done,
+		images: images, first: !w.seen.Volumes.Done,
 	}
 }
 
@@ -178,53 +178,6 @@ func (j job) warnOfVolumes(rootsOwn []*corev1.Volume) {
 				fmt.Sprintf("emptyDir volume %q asks for memory; this node keeps it on disk", v.Name))
 		}
 	}
-}
-
-// pullNotice is how long a pull may take before its Event comes: one that is quicker may turn out to have had nothing to do.
-const pullNotice = 100 * time.Millisecond
-
-func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
-	policy := cmp.Or(a.Policy, sandbox.PullIfNotPresent)
-	pulling := sync.OnceFunc(func() {
-		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
-	})
-	notice := time.AfterFunc(pullNotice, pulling)
-	image, err := j.Runtime.Pull(ctx, sandbox.PullRequest{Ref: a.Image, Namespace: j.pod.Namespace, Policy: policy})
-	notice.Stop()
-	if err != nil {
-		return j.pullFailed(ctx, a, err, pulling)
-	}
-	message := fmt.Sprintf("Container image %q already present on machine", a.Image)
-	if !image.Cached {
-		pulling()
-		took := image.Took.Round(time.Millisecond)
-		message = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.", a.Image, took, took, image.Size)
-	}
-	j.event(a.Container, corev1.EventTypeNormal, "Pulled", message)
-	return lifecycle.Result{Digest: image.Digest}
-}
-
-func (j job) pullFailed(ctx context.Context, a lifecycle.Pull, err error, pulling func()) lifecycle.Result {
-	r := lifecycle.Result{Err: err, Reason: sandbox.ReasonErrImagePull}
-	var image *sandbox.ImageError
-	if errors.As(err, &image) {
-		r.Reason, r.Err = image.Reason, errors.New(image.Message)
-	}
-	if ctx.Err() != nil {
-		return r
-	}
-	switch r.Reason {
-	case sandbox.ReasonErrImageNeverPull:
-		r.Err = fmt.Errorf("Container image %q is not present with pull policy of Never", a.Image)
-		j.event(a.Container, corev1.EventTypeWarning, r.Reason, r.Err.Error())
-	case sandbox.ReasonInvalidImageName:
-		j.event(a.Container, corev1.EventTypeWarning, "InspectFailed", r.Err.Error())
-	default:
-		pulling()
-		j.event(a.Container, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", a.Image, r.Err))
-	}
-	j.event(a.Container, corev1.EventTypeWarning, "Failed", "Error: "+r.Reason)
-	return r
 }
 
 func (j job) start(ctx context.Context, a lifecycle.Start) lifecycle.Result {

@@ -188,13 +188,16 @@ func (s podSources) Secret(name string) (*corev1.Secret, error) {
 	return object.(*corev1.Secret), nil
 }
 
-// references are the config maps and secrets that the pod's volumes and environments name.
+// references are the config maps and secrets that the pod's volumes and environments name, and its pull secrets.
 func references(pod *corev1.Pod) []sourceKey {
 	var out []sourceKey
 	add := func(resource, name string) {
 		if key := (sourceKey{resource, pod.Namespace, name}); name != "" && !slices.Contains(out, key) {
 			out = append(out, key)
 		}
+	}
+	for _, name := range pullSecrets(pod) {
+		add(secrets, name)
 	}
 	for i := range pod.Spec.Volumes {
 		volumeReferences(&pod.Spec.Volumes[i], add)

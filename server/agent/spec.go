@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -29,17 +30,30 @@ func (j job) containerSpec(a lifecycle.Start) (sandbox.ContainerSpec, error) {
 	if err != nil {
 		return sandbox.ContainerSpec{}, err
 	}
-	security := c.SecurityContext
+	image, security := j.images[a.Container], c.SecurityContext
 	return sandbox.ContainerSpec{
 		ID: containerID(a.Container, a.Attempt), Name: a.Container, Attempt: a.Attempt,
-		Image: c.Image, Digest: j.digests[a.Container],
-		Args: podvalue.Args(c, env), Env: env.List(), WorkingDir: c.WorkingDir,
-		Mounts: mounts, Limits: limits(c.Resources),
+		Image: c.Image, Digest: image.Digest,
+		Args: podvalue.Args(c, env, image.Config), Env: env.Over(image.Config), WorkingDir: podvalue.WorkingDir(c, image.Config),
+		Mounts: mounts, Ports: ports(c), Stdin: c.Stdin, Limits: limits(c.Resources),
 		ReadOnlyRoot:           security != nil && security.ReadOnlyRootFilesystem != nil && *security.ReadOnlyRootFilesystem,
 		Log:                    sandbox.Log{Path: j.folder.log(a.Container, a.Attempt), MaxBytes: j.LogMaxBytes, MaxFiles: j.LogMaxFiles},
 		TerminationMessagePath: c.TerminationMessagePath,
 		FallbackToLogs:         c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
 	}, nil
+}
+
+// ports are what the container is declared to listen on, each once.
+func ports(c *corev1.Container) []sandbox.Port {
+	var out []sandbox.Port
+	for _, p := range c.Ports {
+		protocol, number := string(cmp.Or(p.Protocol, corev1.ProtocolTCP)), uint16(p.ContainerPort)
+		again := slices.ContainsFunc(out, func(o sandbox.Port) bool { return o.Protocol == protocol && o.Number == number })
+		if !again {
+			out = append(out, sandbox.Port{Name: p.Name, Protocol: protocol, Number: number})
+		}
+	}
+	return out
 }
 
 func findContainer(pod *corev1.Pod, name string) *corev1.Container {

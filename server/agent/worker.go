@@ -163,13 +163,16 @@ func (w *worker) watchSources(pod *corev1.Pod) {
 	}
 }
 
-// retryNow looks again at what may have failed for a config map or a secret, without the pause.
+// retryNow tries again what may have failed for a config map or a secret, without the pause.
 func (w *worker) retryNow() {
 	w.seen.Volumes.Failure = lifecycle.Failure{}
 	w.seen.Volumes.Stale = w.seen.Volumes.Done
 	for _, c := range w.seen.Containers {
 		if c.Start.Reason == sandbox.ReasonCreateContainerConfigError {
 			c.Start = lifecycle.Failure{}
+		}
+		if w.pod != nil && len(w.pod.Spec.ImagePullSecrets) > 0 {
+			c.Pull.Failure.Delay = 0
 		}
 	}
 }

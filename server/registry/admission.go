@@ -2,7 +2,9 @@ package registry
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,11 +22,30 @@ var priorityClasses = map[string]int32{
 }
 
 // admitPod completes a pod as the admission of Kubernetes does by default.
-func admitPod(pod *corev1.Pod) error {
+func admitPod(ctx context.Context, r *Registry, pod *corev1.Pod) error {
 	pod.Spec.ServiceAccountName = cmp.Or(pod.Spec.ServiceAccountName, "default")
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
 	tolerateLostNode(pod)
-	return setPriority(pod)
+	if err := setPriority(pod); err != nil {
+		return err
+	}
+	return r.setPullSecrets(ctx, pod)
+}
+
+// setPullSecrets gives a pod that names no pull secrets those of its service account, if that is there.
+func (r *Registry) setPullSecrets(ctx context.Context, pod *corev1.Pod) error {
+	if len(pod.Spec.ImagePullSecrets) > 0 {
+		return nil
+	}
+	account, err := r.Get(ctx, r.Resource("", "serviceaccounts"), pod.Namespace, pod.Spec.ServiceAccountName)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pod.Spec.ImagePullSecrets = slices.Clone(account.decoded.(*corev1.ServiceAccount).ImagePullSecrets)
+	return nil
 }
 
 // tolerateLostNode gives the pod the tolerations that keep it on a lost node for a while, unless it has its own.

@@ -33,7 +33,7 @@ func BenchmarkPrepare(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		pod := newPod("p")
-		if _, err := f.prepareNew(pods, pod); err != nil {
+		if _, err := f.prepareNew(b.Context(), pods, pod); err != nil {
 			b.Fatal(err)
 		}
 		value, err := encode(pods, pod, 0)

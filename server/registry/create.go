@@ -103,7 +103,7 @@ func (r *Registry) checkNamespace(ctx context.Context, res *Resource, namespace,
 // create stores an object that has its name and namespace.
 func (r *Registry) create(ctx context.Context, res *Resource, req CreateRequest) (Result, error) {
 	obj := req.Object
-	warnings, err := r.prepareNew(res, obj)
+	warnings, err := r.prepareNew(ctx, res, obj)
 	if err != nil {
 		return Result{}, err
 	}
@@ -158,7 +158,7 @@ func (r *Registry) confirmNamespace(ctx context.Context, res *Resource, entry *s
 }
 
 // prepareNew completes and validates a new object.
-func (r *Registry) prepareNew(res *Resource, obj runtime.Object) (warnings []string, err error) {
+func (r *Registry) prepareNew(ctx context.Context, res *Resource, obj runtime.Object) (warnings []string, err error) {
 	meta := obj.(metav1.Object)
 	r.stamp(meta)
 	var supported verdict
@@ -167,7 +167,7 @@ func (r *Registry) prepareNew(res *Resource, obj runtime.Object) (warnings []str
 	}
 	upstream.Default(obj)
 	if res.admit != nil {
-		if err := res.admit(obj); err != nil {
+		if err := res.admit(ctx, r, obj); err != nil {
 			return nil, err
 		}
 	}

@@ -87,6 +87,27 @@ func TestCreateAdmitsPodsAsKubernetesDoes(t *testing.T) {
 	}
 }
 
+func TestPodsTakeThePullSecretsOfTheirServiceAccountUnlessTheyNameTheirOwn(t *testing.T) {
+	f := newFixture(t)
+	f.create("serviceaccounts", &corev1.ServiceAccount{
+		ObjectMeta:       metav1.ObjectMeta{Name: "builder", Namespace: "default"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}},
+	})
+	for account, want := range map[string]string{"builder": "[{one} {two}]", "default": "[]", "absent": "[]"} {
+		pod := newPod(account)
+		pod.Spec.ServiceAccountName = account
+		got := f.create("pods", pod).Runtime().(*corev1.Pod).Spec.ImagePullSecrets
+		if fmt.Sprint(got) != want {
+			t.Errorf("pull secrets of a pod of account %s: %v, want %s", account, got, want)
+		}
+	}
+	pod := newPod("own")
+	pod.Spec.ServiceAccountName, pod.Spec.ImagePullSecrets = "builder", []corev1.LocalObjectReference{{Name: "mine"}}
+	if got := f.create("pods", pod).Runtime().(*corev1.Pod).Spec.ImagePullSecrets; fmt.Sprint(got) != "[{mine}]" {
+		t.Errorf("pull secrets of a pod with its own: %v", got)
+	}
+}
+
 func TestCreateKeepsSecretsInData(t *testing.T) {
 	f := newFixture(t)
 	got := f.create("secrets", &corev1.Secret{

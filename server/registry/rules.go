@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -12,8 +14,8 @@ import (
 type rules struct {
 	// support looks at a new object as its author wrote it, for what this runtime does not do.
 	support func(obj runtime.Object) verdict
-	// admit completes a new object, or refuses it with a status error.
-	admit func(obj runtime.Object) error
+	// admit completes a new object, looking at others in the registry, or refuses it with a status error.
+	admit func(ctx context.Context, r *Registry, obj runtime.Object) error
 	// create sets what a new object starts with, and validates it.
 	create func(obj runtime.Object) verdict
 	// update, by subresource: undoes what may not change there, and validates the rest. "" is the object itself.
@@ -59,8 +61,8 @@ func onField[P runtime.Object](f func(obj P, name string) string) func(runtime.O
 	return func(obj runtime.Object, name string) string { return f(obj.(P), name) }
 }
 
-func onAdmit[P runtime.Object](f func(obj P) error) func(runtime.Object) error {
-	return func(obj runtime.Object) error { return f(obj.(P)) }
+func onAdmit[P runtime.Object](f func(ctx context.Context, r *Registry, obj P) error) func(context.Context, *Registry, runtime.Object) error {
+	return func(ctx context.Context, r *Registry, obj runtime.Object) error { return f(ctx, r, obj.(P)) }
 }
 
 func onChange[P runtime.Object](f func(obj, old P) bool) func(obj, old runtime.Object) bool {

@@ -60,7 +60,7 @@ func TestWhatIsNotSupportedIsSaid(t *testing.T) {
 	pod := newPod("p")
 	main := &pod.Spec.Containers[0]
 	main.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
-	main.Ports = []corev1.ContainerPort{{ContainerPort: 80}}
+	main.Ports = []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 81}}
 	main.SecurityContext = &corev1.SecurityContext{
 		RunAsUser: new(int64(1000)), Privileged: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
@@ -75,7 +75,7 @@ func TestWhatIsNotSupportedIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"spec.containers[0].ports: ports can't be reached yet",
+		"spec.containers[0].ports[1].hostPort: ports of the node are not opened yet: the pod's containers alone reach the port",
 		"spec.containers[0].resources.limits.ephemeral-storage: limits of storage are not enforced yet",
 		"spec.containers[0].livenessProbe: probes are not run yet: the container counts as alive while it runs",
 		"spec.containers[0].securityContext.runAsUser: WASI has no users: edgepod chooses an unprivileged one for the process",
@@ -105,6 +105,9 @@ func TestWhatMayNotBeIgnoredIsRefused(t *testing.T) {
 		}},
 		{"spec.containers[0].env[1].valueFrom.fileKeyRef", func(s *corev1.PodSpec) {
 			s.Containers[0].Env = []corev1.EnvVar{{Name: "A"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}}}
+		}},
+		{"spec.containers[0].ports[1].protocol", func(s *corev1.PodSpec) {
+			s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 1}, {ContainerPort: 2, Protocol: corev1.ProtocolSCTP}}
 		}},
 		{"spec.volumes[1].nfs", func(s *corev1.PodSpec) {
 			s.Volumes = []corev1.Volume{{}, {VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}}

@@ -20,8 +20,8 @@ type Action interface {
 type Result struct {
 	Err    error
 	Reason string
-	// Digest is what a Pull resolved its reference to; Status is the attempt that a Start has begun.
-	Digest string
+	// Image is what a Pull has found; Status is the attempt that a Start has begun.
+	Image  Resolved
 	Status *sandbox.Status
 }
 
@@ -80,7 +80,7 @@ func (a Pull) End(seen *Observed, r Result, now time.Time) {
 	c.Pull.end(r, now, delay)
 	c.Pull.Failure.Reason = r.Reason
 	if r.Err == nil {
-		c.Digest, c.Pull.Failure = r.Digest, Failure{}
+		c.Resolved, c.Pull.Failure = r.Image, Failure{}
 	}
 }
 

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,9 +88,10 @@ type Container struct {
 	Attempts  int           `json:"attempts,omitempty"`
 	State     sandbox.State `json:"state,omitempty"`
 	StartedAt time.Time     `json:"startedAt,omitzero"`
-	// Image is the reference that the newest attempt, or the next one once it is pulled, was made from; Digest is its digest.
-	Image  string `json:"image,omitempty"`
-	Digest string `json:"digest,omitempty"`
+	// Image is the reference that the newest attempt, or the next one once it is pulled, was made from, Resolved what it
+	// stood for.
+	Image string `json:"image,omitempty"`
+	Resolved
 	// Exit of the newest attempt in state exited; Last that of the attempt before the newest.
 	Exit *sandbox.Exit `json:"exit,omitempty"`
 	Last *sandbox.Exit `json:"last,omitempty"`
@@ -106,6 +108,18 @@ type Container struct {
 	Made     bool      `json:"-"`
 	StopBy   time.Time `json:"-"`
 }
+
+// Resolved is what the pull of an image has found.
+type Resolved struct {
+	Digest string `json:"digest,omitempty"`
+	// ID is how the API shows the image, Config what it says of how it is run, Note what the user was told of it.
+	ID     string              `json:"imageID,omitempty"`
+	Config sandbox.ImageConfig `json:"imageConfig,omitzero"`
+	Note   string              `json:"imageNote,omitempty"`
+}
+
+// imageID is how the API shows the image: by its ID, or the digest where that is all that is known.
+func (r *Resolved) imageID() string { return cmp.Or(r.ID, r.Digest) }
 
 // Attempt is the number of the newest attempt, -1 for none.
 func (c *Container) Attempt() int { return c.Attempts - 1 }
@@ -164,7 +178,7 @@ func (o *Observed) Restore(status corev1.PodStatus) {
 		case c.Last != nil:
 			c.Attempts, c.State, c.Exit, c.Last = int(cs.RestartCount)+1, sandbox.StateExited, c.Last, nil
 		}
-		c.Digest = cs.ImageID
+		c.ID, c.Digest = cs.ImageID, cs.ImageID[strings.LastIndexByte(cs.ImageID, '@')+1:]
 	}
 }
 
@@ -225,7 +239,10 @@ func (c *Container) merge(st sandbox.Status) {
 		return
 	}
 	c.State, c.StartedAt, c.Start = st.State, st.StartedAt, Failure{}
-	c.Image, c.Digest = cmp.Or(st.Image, c.Image), cmp.Or(st.Digest, c.Digest)
+	c.Image = cmp.Or(st.Image, c.Image)
+	if st.Digest != "" && st.Digest != c.Digest {
+		c.Resolved = Resolved{Digest: st.Digest}
+	}
 	if st.State == sandbox.StateExited {
 		c.Exit, c.StopBy = st.Exit, time.Time{}
 	}

@@ -117,7 +117,7 @@ func (p *planner) containerStatus(c *corev1.Container, init bool) corev1.Contain
 		ran--
 	}
 	cs := corev1.ContainerStatus{
-		Name: c.Name, Image: cmp.Or(s.Image, c.Image), ImageID: s.Digest, RestartCount: s.RestartCount(), ContainerID: p.id(c.Name, ran),
+		Name: c.Name, Image: cmp.Or(s.Image, c.Image), ImageID: s.imageID(), RestartCount: s.RestartCount(), ContainerID: p.id(c.Name, ran),
 	}
 	running := s.State == sandbox.StateRunning
 	cs.Started, cs.Ready = &running, running

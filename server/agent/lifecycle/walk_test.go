@@ -194,7 +194,7 @@ func (w *world) perform(a lifecycle.Action) lifecycle.Result {
 	case lifecycle.Release:
 		w.released = true
 	}
-	return lifecycle.Result{Digest: "sha256:aa"}
+	return lifecycle.Result{Image: lifecycle.Resolved{Digest: "sha256:aa"}}
 }
 
 func (w *world) exit(name string, code int32) {

@@ -3,7 +3,6 @@ package podvalue
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -133,30 +132,6 @@ func (c Context) secretKey(ref *corev1.SecretKeySelector) (string, bool, error) 
 		return "", false, fmt.Errorf("couldn't find key %v in Secret %v/%v", ref.Key, c.Pod.Namespace, ref.Name)
 	}
 	return string(value), ok, nil
-}
-
-// Args are the guest's arguments. A module has no entry point of its own to replace but its name: command stands in its
-// place, else the module's file name does; args follow.
-func Args(container *corev1.Container, env *Env) []string {
-	out := make([]string, 0, 1+len(container.Command)+len(container.Args))
-	for _, text := range container.Command {
-		out = append(out, Expand(text, env.Lookup))
-	}
-	if len(out) == 0 {
-		out = append(out, moduleName(container.Image))
-	}
-	for _, text := range container.Args {
-		out = append(out, Expand(text, env.Lookup))
-	}
-	return out
-}
-
-// moduleName is the last part of a reference, without tag and digest: "app.wasm" of "file:///srv/app.wasm".
-func moduleName(image string) string {
-	name, _, _ := strings.Cut(image, "@")
-	name = path.Base(strings.TrimPrefix(name, "file://"))
-	name, _, _ = strings.Cut(name, ":")
-	return name
 }
 
 func unlessOptional(err error, optional *bool) error {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"edgepod/server/agent/podvalue"
+	"edgepod/wasmrt/sandbox"
 )
 
 // sources are config maps and secrets by name.
@@ -172,25 +173,62 @@ func TestEnvSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestArgsPutCommandInPlaceOfTheModulesName(t *testing.T) {
+func TestArgsMergeWhatImageAndContainerSay(t *testing.T) {
 	c := &corev1.Container{Name: "c", Env: []corev1.EnvVar{{Name: "WHO", Value: "you"}}}
 	env, err := podContext().Env(c, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		image         string
-		command, args []string
-		want          []string
+		image           string
+		entrypoint, cmd []string
+		command, args   []string
+		want            []string
 	}{
-		{"file:///srv/app.wasm", nil, nil, []string{"app.wasm"}},
-		{"edgepod.dev/toolbox", nil, []string{"a"}, []string{"toolbox", "a"}},
-		{"ghcr.io/x/web:v1@sha256:00", nil, []string{"$(WHO)"}, []string{"web", "you"}},
-		{"./app.wasm", []string{"sh", "-c"}, []string{"echo $(WHO)"}, []string{"sh", "-c", "echo you"}},
+		{image: "file:///srv/app.wasm", want: []string{"app.wasm"}},
+		{image: "edgepod.dev/toolbox", args: []string{"a"}, want: []string{"toolbox", "a"}},
+		{image: "edgepod.dev/wc", args: []string{"x.wasm"}, want: []string{"wc", "x.wasm"}},
+		{image: "ghcr.io/x/web:v1@sha256:00", args: []string{"$(WHO)"}, want: []string{"web", "you"}},
+		{image: "./app.wasm", command: []string{"sh", "-c"}, args: []string{"echo $(WHO)"}, want: []string{"sh", "-c", "echo you"}},
+
+		{entrypoint: []string{"/a.wasm", "-x"}, cmd: []string{"y"}, want: []string{"/a.wasm", "-x", "y"}},
+		{entrypoint: []string{"/a.wasm", "-x"}, cmd: []string{"y"}, args: []string{"z"}, want: []string{"/a.wasm", "-x", "z"}},
+		{entrypoint: []string{"/a.wasm", "-x"}, cmd: []string{"y"}, command: []string{"b"}, want: []string{"b"}},
+		{entrypoint: []string{"/a.wasm"}, cmd: []string{"y"}, command: []string{"b"}, args: []string{"z"}, want: []string{"b", "z"}},
+		{entrypoint: []string{"$(WHO)"}, want: []string{"$(WHO)"}},
+		{cmd: []string{"/a.wasm", "y"}, want: []string{"/a.wasm", "y"}},
+		{cmd: []string{"/a.wasm", "y"}, args: []string{"z"}, want: []string{"/a.wasm", "z"}},
+		{cmd: []string{"/a.wasm", "y"}, args: []string{"/a.wasm", "z"}, want: []string{"/a.wasm", "z"}},
+		{cmd: []string{"serve"}, args: []string{"test"}, want: []string{"test"}},
+		{cmd: []string{"/a.wasm"}, command: []string{"b"}, want: []string{"b"}},
 	} {
 		c := &corev1.Container{Image: tt.image, Command: tt.command, Args: tt.args}
-		if got := podvalue.Args(c, env); !cmp.Equal(got, tt.want) {
-			t.Errorf("Args(image %s, command %q, args %q) = %q, want %q", tt.image, tt.command, tt.args, got, tt.want)
+		image := sandbox.ImageConfig{Entrypoint: tt.entrypoint, Cmd: tt.cmd}
+		if got := podvalue.Args(c, env, image); !cmp.Equal(got, tt.want) {
+			t.Errorf("Args(%+v) = %q, want %q", tt, got, tt.want)
 		}
+		if !cmp.Equal(image, sandbox.ImageConfig{Entrypoint: tt.entrypoint, Cmd: tt.cmd}) {
+			t.Errorf("Args(%+v) changed the image's configuration: %+v", tt, image)
+		}
+	}
+}
+
+func TestImagesVariablesGiveWayToThoseOfThePod(t *testing.T) {
+	c := &corev1.Container{Name: "c", Env: []corev1.EnvVar{{Name: "A", Value: "pod"}, {Name: "REF", Value: "$(B)"}}}
+	env, err := podContext().Env(c, "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := sandbox.ImageConfig{Env: []string{"A=image", "B=1", "HOSTNAME=x", "B=2", "EMPTY=", "=odd", "odd", "C=a=b", "D=a\x00b"}, WorkingDir: "/srv"}
+	want := []string{"B=2", "EMPTY=", "C=a=b", "HOSTNAME=h", "A=pod", "REF=$(B)"}
+	if got := env.Over(image); !cmp.Equal(got, want) {
+		t.Errorf("Over = %q, want %q", got, want)
+	}
+	if dir := podvalue.WorkingDir(c, image); dir != "/srv" {
+		t.Errorf("working folder %q, want the image's", dir)
+	}
+	c.WorkingDir = "/tmp"
+	if dir := podvalue.WorkingDir(c, image); dir != "/tmp" {
+		t.Errorf("working folder %q, want the container's", dir)
 	}
 }
