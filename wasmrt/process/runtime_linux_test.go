@@ -228,6 +228,21 @@ func TestStopReachesGuestsThatSleepAndThatLoop(t *testing.T) {
 	}
 }
 
+// TestStopIsSeenByGuestsThatWaitForIt lets one end by itself, and kills one that goes on.
+func TestStopIsSeenByGuestsThatWaitForIt(t *testing.T) {
+	r := open(t, t.TempDir())
+	s := create(t, r, "pod1")
+	c := spec(t, r, "heeds", "guest.wasm", "heed", "5")
+	start(t, s, c)
+	awaitOutput(t, c.Log.Path, "waiting\n")
+	if err := s.Stop(t.Context(), "heeds", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if exit := await(t, s, "heeds"); exit.Code != 5 || exit.Signal != 0 || logged(t, c.Log.Path) != "waiting\nasked to stop\n" {
+		t.Errorf("exit %+v, log %q; want the guest's own end", exit, logged(t, c.Log.Path))
+	}
+}
+
 func TestRunsWithoutTheEmbeddedProgram(t *testing.T) {
 	r := open(t, t.TempDir(), func(c *process.Config) { c.ChildPath = "/proc/self/exe" })
 	s := create(t, r, "pod1")

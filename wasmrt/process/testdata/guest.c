@@ -1,6 +1,7 @@
 // A guest that behaves as its arguments say: the word that names the behaviour comes after the program's name.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,19 @@ int main(int argc, char **argv) {
 		fflush(stdout);
 		for (;;)
 			sleep(1000);
+	}
+	if (!strcmp(what, "heed")) {
+		char c;
+		const char *fd = getenv("EDGEPOD_STOP_FD");
+		struct pollfd look = {fd ? atoi(fd) : -1, POLLIN, 0};
+		poll(&look, 1, 0); // from here on, requests are seen
+		puts("waiting");
+		fflush(stdout);
+		if (read(look.fd, &c, 1) == 0) {
+			puts("asked to stop");
+			return atoi(a);
+		}
+		return 99;
 	}
 	if (!strcmp(what, "loop")) {
 		puts("looping");
