@@ -15,6 +15,10 @@ import (
 func (o *runOptions) pod(module, image string, args []string) (*corev1.Pod, error) {
 	name := moduleName(module)
 	container := corev1.Container{Name: name, Image: image, Args: args, ImagePullPolicy: corev1.PullIfNotPresent}
+	if image != module {
+		// The copy is named by its digest; programs that look at their own name are to see the one that the user knows.
+		container.Command = []string{filepath.Base(module)}
+	}
 	var err error
 	if container.Env, err = environment(o.env, os.LookupEnv); err != nil {
 		return nil, err
