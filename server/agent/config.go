@@ -39,6 +39,8 @@ type Config struct {
 	Retry time.Duration
 	// Measure is how often volumes that have a limit are compared with it: 10 s.
 	Measure time.Duration
+	// ImageGC says which images go, and when.
+	ImageGC ImageGC
 	// HostPaths are folders of this machine that pods may mount, with what is beneath. None: no hostPath volumes.
 	HostPaths []string
 	// LogMaxBytes of a log file and LogMaxFiles of a container; zero leaves both to the runtime.
@@ -94,6 +96,9 @@ func (c *Config) validate() error {
 	c.Node.MaxPods = cmp.Or(c.Node.MaxPods, defaultMaxPods)
 	c.Node.KubeletVersion = cmp.Or(c.Node.KubeletVersion, "v1.37.2+edgepod")
 	c.Node.RuntimeVersion = cmp.Or(c.Node.RuntimeVersion, "edgepod-wazero://unknown")
+	if err := c.ImageGC.complete(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

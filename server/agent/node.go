@@ -69,7 +69,7 @@ func (a *Agent) reportNode(ctx context.Context, known, due bool) (*corev1.Node, 
 		return nil, false, err
 	}
 	want := node.DeepCopy()
-	want.Status = a.nodeStatus(node.Status, time.Now(), due)
+	want.Status = a.nodeStatus(ctx, node.Status, time.Now(), due)
 	if !due && equality.Semantic.DeepEqual(want.Status, node.Status) {
 		return node, false, nil
 	}
@@ -81,7 +81,7 @@ func (a *Agent) reportNode(ctx context.Context, known, due bool) (*corev1.Node, 
 		if getErr != nil {
 			return nil, false, getErr
 		}
-		live.Status = a.nodeStatus(live.Status, time.Now(), true)
+		live.Status = a.nodeStatus(ctx, live.Status, time.Now(), true)
 		err = a.client.updateStatus(ctx, "nodes", "", a.NodeName, live, answer)
 	}
 	return answer, true, err
@@ -99,7 +99,7 @@ func (a *Agent) getNode(ctx context.Context) (*corev1.Node, error) {
 func (a *Agent) register(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.NodeName, Labels: map[string]string{}, Annotations: map[string]string{}}}
 	a.mark(node)
-	node.Status = a.nodeStatus(node.Status, time.Now(), true)
+	node.Status = a.nodeStatus(ctx, node.Status, time.Now(), true)
 	call, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	created := &corev1.Node{}
@@ -135,7 +135,7 @@ func (a *Agent) mark(node *corev1.Node) {
 }
 
 // nodeStatus is the node's status, with the times kept of conditions that hold on. Heartbeats are renewed where beat is set.
-func (a *Agent) nodeStatus(old corev1.NodeStatus, now time.Time, beat bool) corev1.NodeStatus {
+func (a *Agent) nodeStatus(ctx context.Context, old corev1.NodeStatus, now time.Time, beat bool) corev1.NodeStatus {
 	st := *old.DeepCopy()
 	st.Capacity = a.machine.capacity.DeepCopy()
 	st.Allocatable = a.machine.capacity.DeepCopy()
@@ -145,6 +145,7 @@ func (a *Agent) nodeStatus(old corev1.NodeStatus, now time.Time, beat bool) core
 	st.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: a.machine.ip}, {Type: corev1.NodeHostName, Address: a.NodeName},
 	}
+	st.Images = a.listImages(ctx, st.Images)
 	own := append(pressure(a.DataDir), hardening(a.Runtime.Layers()), corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "edgepod agent is posting ready status",
 	})

@@ -1,6 +1,17 @@
 package sandbox
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// ImageStore tells of the images on one machine and removes them.
+type ImageStore interface {
+	// Images lists the images that are here, in no order.
+	Images(ctx context.Context) ([]StoredImage, error)
+	// CollectImages removes images that nothing uses. What was removed before an error is told beside it.
+	CollectImages(ctx context.Context, req CollectRequest) (Collected, error)
+}
 
 // StoredImage is an image that is on this machine.
 type StoredImage struct {
@@ -20,7 +31,7 @@ type StoredImage struct {
 type CollectRequest struct {
 	// MaxAge is how long an image may lie unused; 0: for ever.
 	MaxAge time.Duration
-	// Free is how many bytes are to be freed beyond that, by those that were unused for longest; 0: none.
+	// Free is how many bytes are to be freed in all, by those that were unused for longest where age frees less; 0: none.
 	Free int64
 	// MinAge keeps what was used since, such as an image that was pulled for a container about to start.
 	MinAge time.Duration

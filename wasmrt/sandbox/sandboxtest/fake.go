@@ -22,18 +22,21 @@ import (
 //
 // It reads the clock by package time alone, so that it works in a testing/synctest bubble.
 type Fake struct {
-	mu        sync.Mutex
-	sandboxes map[string]*fakeSandbox
-	pulled    map[string]sandbox.Image
-	pullErr   map[string]error
-	startErr  map[string]error
-	stubborn  map[string]bool
-	onStart   func(sandbox.ContainerSpec) *sandbox.Exit
-	layers    []sandbox.Layer
-	owner     *sandbox.Owner
-	calls     []string
-	nextPID   int
-	closed    bool
+	mu         sync.Mutex
+	sandboxes  map[string]*fakeSandbox
+	pulled     map[string]fakeImage
+	supplied   map[string]sandbox.Image
+	requests   []sandbox.PullRequest
+	pullErr    map[string]error
+	collectErr error
+	startErr   map[string]error
+	stubborn   map[string]bool
+	onStart    func(sandbox.ContainerSpec) *sandbox.Exit
+	layers     []sandbox.Layer
+	owner      *sandbox.Owner
+	calls      []string
+	nextPID    int
+	closed     bool
 }
 
 var _ sandbox.Runtime = (*Fake)(nil)
@@ -42,7 +45,8 @@ var _ sandbox.Runtime = (*Fake)(nil)
 func NewFake() *Fake {
 	return &Fake{
 		sandboxes: map[string]*fakeSandbox{},
-		pulled:    map[string]sandbox.Image{},
+		pulled:    map[string]fakeImage{},
+		supplied:  map[string]sandbox.Image{},
 		pullErr:   map[string]error{},
 		startErr:  map[string]error{},
 		stubborn:  map[string]bool{},
@@ -139,7 +143,7 @@ func (f *Fake) Calls() []string {
 	return slices.Clone(f.calls)
 }
 
-// Pull implements sandbox.Runtime. The digest is that of the reference's text.
+// Pull implements sandbox.Runtime. Unless SetImage has said otherwise, the digest is that of the reference's text.
 func (f *Fake) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Image, error) {
 	ref := req.Ref
 	if err := ctx.Err(); err != nil {
@@ -147,25 +151,16 @@ func (f *Fake) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Image
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.calls = append(f.calls, "pull "+ref)
+	f.calls, f.requests = append(f.calls, "pull "+ref), append(f.requests, req)
 	if err := f.pullErr[ref]; err != nil {
 		return sandbox.Image{}, err
 	}
-	img, have := f.pulled[ref]
-	if !have && req.Policy == sandbox.PullNever {
-		return sandbox.Image{}, &sandbox.ImageError{
-			Reason: sandbox.ReasonErrImageNeverPull, Ref: ref,
-			Message: "the image is not on this node, and its pull policy is Never",
-		}
-	}
-	img.Cached, img.Compiled = have, !have
-	if !have {
-		sum := sha256.Sum256([]byte(ref))
-		digest := "sha256:" + hex.EncodeToString(sum[:])
-		img = sandbox.Image{Ref: ref, Digest: digest, ID: digest, Size: 1 << 10, Compiled: true}
-		f.pulled[ref] = img
-	}
-	return img, nil
+	return f.pullImage(req)
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // Create implements sandbox.Runtime.
