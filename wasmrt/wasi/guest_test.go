@@ -23,20 +23,20 @@ import (
 )
 
 // buildC compiles a guest of testdata/c.
-func buildC(t *testing.T, name string) []byte {
+func buildC(t testing.TB, name string) []byte {
 	t.Helper()
 	return build(t, name, "clang", "--target=wasm32-wasi", "--sysroot=/usr", "-Os", "-Wall", "-Werror", "-o", "OUT",
 		filepath.Join("testdata", "c", name+".c"))
 }
 
 // buildGo compiles a guest of testdata/go.
-func buildGo(t *testing.T, name string) []byte {
+func buildGo(t testing.TB, name string) []byte {
 	t.Helper()
 	return build(t, name, "go", "build", "-ldflags=-s -w", "-o", "OUT", "./"+filepath.Join("testdata", "go", name))
 }
 
 // buildRust compiles a guest of testdata/rust with Debian's compiler, which has a library for it.
-func buildRust(t *testing.T, name string) []byte {
+func buildRust(t testing.TB, name string) []byte {
 	t.Helper()
 	return build(t, name, "/usr/bin/rustc", "--target=wasm32-wasi", "-Copt-level=s", "-o", "OUT",
 		filepath.Join("testdata", "rust", name+".rs"))
@@ -46,7 +46,7 @@ func buildRust(t *testing.T, name string) []byte {
 const packages = "clang lld wasi-libc libclang-rt-dev-wasm32 rustc libstd-rust-dev-wasm32 wabt"
 
 // build runs a compiler, with the name of its result in place of OUT.
-func build(t *testing.T, name string, command ...string) []byte {
+func build(t testing.TB, name string, command ...string) []byte {
 	t.Helper()
 	if _, err := exec.LookPath(command[0]); err != nil {
 		t.Fatalf("%v: install the Debian packages %s", err, packages)
@@ -88,7 +88,7 @@ func wat(t *testing.T, text string) []byte {
 }
 
 // start makes a module's instance on h and returns what runs it to its end.
-func start(t *testing.T, wasm []byte, h *Host) (run func() error) {
+func start(t testing.TB, wasm []byte, h *Host) (run func() error) {
 	t.Helper()
 	ctx := context.Background()
 	rt := wazero.NewRuntime(ctx)
@@ -113,7 +113,7 @@ func start(t *testing.T, wasm []byte, h *Host) (run func() error) {
 }
 
 // newHost makes a Host that is closed with the test.
-func newHost(t *testing.T, cfg Config, tree fs.Config) *Host {
+func newHost(t testing.TB, cfg Config, tree fs.Config) *Host {
 	t.Helper()
 	var err error
 	if cfg.FS, err = fs.New(tree); err != nil {
