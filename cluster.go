@@ -42,7 +42,7 @@ func openCluster(o clusterOptions, log *slog.Logger) (_ *cluster, err error) {
 	if c.server, err = server.New(server.Config{DataDir: o.dataDir, Listen: o.listen, Hosts: o.hosts, Log: log}); err != nil {
 		return nil, err
 	}
-	if c.runtime, err = newRuntime(o.dataDir, o.imageDirs, log); err != nil {
+	if c.runtime, err = newRuntime(o.dataDir, o.runtimeConfig(log)); err != nil {
 		return nil, err
 	}
 	config, err := o.agentConfig(c.server.AgentConfig(o.nodeName), c.runtime, log)
@@ -63,6 +63,7 @@ func (o *clusterOptions) agentConfig(config *rest.Config, runtime sandbox.Runtim
 	}
 	return agent.Config{
 		NodeName: o.nodeName, DataDir: filepath.Join(o.dataDir, "node"), REST: config, Runtime: runtime, HostPaths: o.hostPaths,
+		ImageGC:  o.images.gc(),
 		Node:     agent.NodeConfig{KubeletVersion: version, RuntimeVersion: engineVersion(), IP: o.nodeIP},
 		ClientCA: config.CAData, Log: log,
 	}, nil

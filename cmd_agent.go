@@ -34,7 +34,8 @@ func agentCommand(a *app) *cobra.Command {
 that are bound to the node.
 
 Ctrl-C stops the node's pods with it. SIGTERM and closing the terminal leave them running for the next start to adopt. Logs
-are fetched by the server from the address of --listen, which lets nobody else in.`,
+are fetched by the server from the address of --listen, which lets nobody else in.
+` + registriesHelp,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.node.dataDir = a.dataDir
@@ -66,7 +67,7 @@ func (o *agentOptions) run(ctx context.Context) (err error) {
 	}
 	defer held.release()
 	log := newLog(o.app.errOut, o.logLevel)
-	runtime, err := newRuntime(o.node.dataDir, o.node.imageDirs, log)
+	runtime, err := newRuntime(o.node.dataDir, o.node.runtimeConfig(log))
 	if err != nil {
 		return err
 	}

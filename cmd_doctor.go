@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"edgepod/wasmrt/process"
 	"edgepod/wasmrt/sandbox"
 )
 
@@ -35,7 +35,7 @@ func machineLayers() ([]sandbox.Layer, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	runtime, err := newRuntime(dir, nil, slog.New(slog.DiscardHandler))
+	runtime, err := newRuntime(dir, process.Config{})
 	if err != nil {
 		return nil, err
 	}

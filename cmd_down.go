@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"edgepod/wasmrt/process"
 	"edgepod/wasmrt/sandbox"
 )
 
@@ -45,7 +45,7 @@ func down(ctx context.Context, a *app) error {
 		return err
 	}
 	defer held.release()
-	runtime, err := newRuntime(a.dataDir, nil, slog.New(slog.DiscardHandler))
+	runtime, err := newRuntime(a.dataDir, process.Config{})
 	if err != nil {
 		return err
 	}

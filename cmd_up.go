@@ -32,7 +32,8 @@ as service managers send it, and closing the terminal leave pods running for the
 cluster up. "edgepod down" ends cluster and pods from elsewhere.
 
 With --ephemeral the cluster has a folder and a port of its own and is gone at the end, pods and all. A command after "--"
-is run with KUBECONFIG set once the node is ready; its exit code becomes edgepod's.`,
+is run with KUBECONFIG set once the node is ready; its exit code becomes edgepod's.
+` + registriesHelp,
 		Example: "  edgepod up\n  edgepod up --image-dir ./build --host-path /srv/data\n  edgepod up --ephemeral -- kubectl get nodes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

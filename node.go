@@ -20,11 +20,19 @@ const stopGrace = 10 * time.Second
 // runtimePath is where a node keeps its images and sandboxes.
 func runtimePath(dataDir string) string { return filepath.Join(dataDir, "runtime") }
 
-// newRuntime opens the runtime of the node in a data folder. Modules given to `run` are images of every node on the
-// machine that shares the folder.
-func newRuntime(dataDir string, imageDirs []string, log *slog.Logger) (sandbox.Runtime, error) {
-	dirs := append([]string{modulesPath(dataDir)}, imageDirs...)
-	return process.New(process.Config{Dir: runtimePath(dataDir), ImageDirs: dirs, Builtins: guest.Modules(), Log: log})
+// newRuntime opens the runtime of the node in a data folder, with what else the configuration says. Modules given to `run`
+// are images of every node on the machine that shares the folder.
+func newRuntime(dataDir string, config process.Config) (sandbox.Runtime, error) {
+	config.Dir, config.Builtins = runtimePath(dataDir), guest.Modules()
+	config.ImageDirs = append([]string{modulesPath(dataDir)}, config.ImageDirs...)
+	return process.New(config)
+}
+
+// runtimeConfig returns the settings of the node's runtime.
+func (o *clusterOptions) runtimeConfig(log *slog.Logger) process.Config {
+	return process.Config{
+		ImageDirs: o.images.dirs, Registries: o.images.found, NoAliases: !o.images.aliases, MaxImageSize: int64(o.images.maxSize), Log: log,
+	}
 }
 
 // stopPods ends every container of the runtime within the grace, each pod beside the others, and removes the sandboxes.

@@ -22,8 +22,8 @@ type clusterOptions struct {
 	hosts     []string
 	nodeName  string
 	nodeIP    string
-	imageDirs []string
 	hostPaths []string
+	images    imageOptions
 }
 
 func addServerFlags(f *pflag.FlagSet, o *clusterOptions) {
@@ -34,8 +34,8 @@ func addServerFlags(f *pflag.FlagSet, o *clusterOptions) {
 func addNodeFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.nodeName, "node-name", defaultNodeName(), "name of the node")
 	f.StringVar(&o.nodeIP, "node-ip", "", "address of the node (default: the machine's first that others can reach)")
-	f.StringSliceVar(&o.imageDirs, "image-dir", nil, "folder whose .wasm files pods may name as images")
 	f.StringSliceVar(&o.hostPaths, "host-path", nil, "folder that pods may mount by hostPath, with what is beneath")
+	addImageFlags(f, &o.images)
 }
 
 func addLogFlag(f *pflag.FlagSet, level *slog.Level) {
@@ -62,7 +62,7 @@ func (o *clusterOptions) checkNode() error {
 			return fmt.Errorf("--node-ip %q is no IP address", o.nodeIP)
 		}
 	}
-	return errors.Join(absoluteFolders("--image-dir", o.imageDirs), absoluteFolders("--host-path", o.hostPaths))
+	return errors.Join(o.images.check(), absoluteFolders("--host-path", o.hostPaths))
 }
 
 // absoluteFolders replaces the paths by absolute ones. Each must be that of a folder.

@@ -40,9 +40,9 @@ func TestWhatANodeCannotHaveIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	good := clusterOptions{nodeName: "a", nodeIP: "fd00::1", imageDirs: []string{"."}, hostPaths: []string{dir}}
-	if err := good.checkNode(); err != nil || good.imageDirs[0] != dir {
-		t.Errorf("good options: got folder %s, %v", good.imageDirs[0], err)
+	good := clusterOptions{nodeName: "a", nodeIP: "fd00::1", hostPaths: []string{dir}, images: imageOptions{dirs: []string{"."}, high: 85, low: 80}}
+	if err := good.checkNode(); err != nil || good.images.dirs[0] != dir {
+		t.Errorf("good options: got folder %s, %v", good.images.dirs[0], err)
 	}
 	for _, test := range []struct {
 		o    clusterOptions
@@ -52,7 +52,7 @@ func TestWhatANodeCannotHaveIsRefused(t *testing.T) {
 		{clusterOptions{nodeName: "My_Host"}, `--node-name "My_Host"`},
 		{clusterOptions{nodeName: strings.Repeat("x", 64)}, "--node-name"},
 		{clusterOptions{nodeName: "a", nodeIP: "1.2"}, "--node-ip"},
-		{clusterOptions{nodeName: "a", imageDirs: []string{dir, "none"}}, `--image-dir "none"`},
+		{clusterOptions{nodeName: "a", images: imageOptions{dirs: []string{dir, "none"}}}, `--image-dir "none"`},
 		{clusterOptions{nodeName: "a", hostPaths: []string{file}}, "is not a folder"},
 	} {
 		if err := test.o.checkNode(); err == nil || !strings.Contains(err.Error(), test.want) {

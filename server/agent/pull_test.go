@@ -42,7 +42,9 @@ spec:
 func TestPullsCarryThePodsSecretsAndNothingTellsThem(t *testing.T) {
 	c := newCluster(t)
 	var logged lines
-	c.config = func(config *agent.Config) { config.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})) }
+	c.config = func(config *agent.Config) {
+		config.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 	c.startReady()
 	c.createSecret("other", "r.example", "second", "hunter2")
 	c.createSecret("late", "r.example/web", "first", "hunter3")
@@ -121,7 +123,9 @@ spec:
 		}
 		got := []any{spec.Args, spec.Env, spec.WorkingDir, spec.Digest, spec.Stdin, spec.Ports}
 		want := []any{
-			[]string{"/app.wasm", "serve", "--port=80"}, []string{"LEVEL=1", "HOSTNAME=web", "MODE=pod"}, "/srv", "sha256:aa", true,
+			[]string{"/app.wasm", "serve", "--port=80"},
+			[]string{"LEVEL=1", "HOSTNAME=web", "MODE=pod"},
+			"/srv", "sha256:aa", true,
 			[]sandbox.Port{{Name: "http", Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 81}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -73,7 +73,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 	}
 	r.launch = &launcher{program: prog}
 	r.images, err = image.Open(image.Config{
-		Dir: filepath.Join(cfg.Dir, imageDir), ImageDirs: cfg.ImageDirs, Builtins: cfg.Builtins, Limits: image.Limits{Module: cfg.MaxImageSize},
+		Dir: filepath.Join(cfg.Dir, imageDir), ImageDirs: cfg.ImageDirs, Builtins: cfg.Builtins, Limits: imageLimits(cfg.MaxImageSize),
 		Offered: offered, Aliases: !cfg.NoAliases, Cluster: cfg.Cluster, Registries: cfg.Registries, Log: cfg.Log,
 	})
 	if err != nil {
@@ -123,6 +123,11 @@ func (cfg *Config) complete() error {
 		cfg.MemoryDefault = machineMemory() / 2
 	}
 	return nil
+}
+
+// imageLimits are those of an image store whose images may have so many bytes; 0 leaves them to the store.
+func imageLimits(size int64) image.Limits {
+	return image.Limits{Module: size, Download: size, Unpacked: 2 * size}
 }
 
 // offered is image.Config.Offered: what package wasi has.
