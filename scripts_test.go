@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -94,6 +96,7 @@ func (p *programs) setup(env *testscript.Env) error {
 	env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("KUBECACHEDIR", filepath.Join(env.WorkDir, ".kubecache"))
 	env.Setenv("EXAMPLES", filepath.Join(p.root, "examples"))
+	env.Setenv("MODULES", filepath.Join(p.root, ".cache", "modules"))
 	env.Setenv("EDGEPOD", p.edgepod)
 	env.Setenv("GOCACHE", p.goCache)
 	env.Values[running{}] = map[string]*program{}
@@ -148,6 +151,9 @@ type program struct {
 //
 //	cluster [flags of up]
 func (p *programs) cluster(ts *testscript.TestScript, neg bool, args []string) {
+	if modules := ts.Getenv("MODULES"); slices.Contains(args, modules) {
+		ts.Check(fetchedModules(modules))
+	}
 	dir := filepath.Join(ts.Getenv("WORK"), "tmp")
 	ts.Check(os.MkdirAll(dir, 0o700))
 	args = append([]string{"up", "--ephemeral", "--image-dir", ts.Getenv("EXAMPLES")}, args...)
@@ -162,6 +168,14 @@ func (p *programs) cluster(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("the ephemeral cluster left behind %v", left)
 		}
 	})
+}
+
+// fetchedModules tells whether the modules of others are here.
+func fetchedModules(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "fetched")); err != nil {
+		return fmt.Errorf("modules that others have made are not here: run `make modules`, which fetches them with npm (%w)", err)
+	}
+	return nil
 }
 
 // start starts edgepod beside the script, until halt or the script's end, and returns when it says that it is up:
