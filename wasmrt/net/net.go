@@ -49,7 +49,10 @@ type PacketConn interface {
 	FD() int
 	// Addr is where it is bound.
 	Addr() netip.AddrPort
-	// Send sends one datagram, and returns its size. A datagram that the receiver has no room for is lost.
+	// Connect limits it to datagrams from one address; the zero value ends that. What has come before is not looked at.
+	Connect(to netip.AddrPort) error
+	// Send sends one datagram, and returns its size. A datagram that the receiver has no room for is lost; ECONNREFUSED says
+	// that there is no receiver.
 	Send(to netip.AddrPort, bufs [][]byte) (int, error)
 	// Receive takes the first datagram, or leaves it where it is with peek. EAGAIN says that there is none.
 	Receive(bufs [][]byte, peek bool) (Packet, error)

@@ -21,6 +21,8 @@ type packets struct {
 	fd    int
 	addr  netip.AddrPort
 	path  string
+	// peer is the only address that it hears, where there is one.
+	peer netip.AddrPort
 	// header and bufs are used by one call at a time.
 	header [headerSize]byte
 	bufs   [][]byte
@@ -40,8 +42,38 @@ func (l *Local) BindUDP(at netip.AddrPort) (PacketConn, error) {
 	return &packets{local: l, fd: fd, addr: addr, path: path}, nil
 }
 
-func (p *packets) FD() int              { return p.fd }
-func (p *packets) Addr() netip.AddrPort { return p.addr }
+func (p *packets) FD() int { return p.fd }
+
+// Addr tells the pod's address that the peer sees, once there is a peer.
+func (p *packets) Addr() netip.AddrPort {
+	if p.peer.IsValid() {
+		return p.source(p.peer.Addr())
+	}
+	return p.addr
+}
+
+// source is where a datagram to an address comes from.
+func (p *packets) source(to netip.Addr) netip.AddrPort {
+	from := p.addr.Addr().Unmap()
+	if from.IsUnspecified() {
+		from = source(to)
+	}
+	return netip.AddrPortFrom(from, p.addr.Port())
+}
+
+// Connect limits the socket to a port of the pod.
+func (p *packets) Connect(to netip.AddrPort) error {
+	if !to.IsValid() {
+		p.peer = to
+		return nil
+	}
+	to = destination(to)
+	if !p.local.isOwn(to.Addr()) {
+		return unix.ENETUNREACH
+	}
+	p.peer = to
+	return nil
+}
 
 func (p *packets) Close() error {
 	// A socket that stays is removed by the port's next holder.
@@ -64,11 +96,7 @@ func (p *packets) Send(to netip.AddrPort, bufs [][]byte) (int, error) {
 	case size > maxDatagram:
 		return 0, unix.EMSGSIZE
 	}
-	from := p.addr.Addr().Unmap()
-	if from.IsUnspecified() {
-		from = source(to.Addr())
-	}
-	putHeader(&p.header, netip.AddrPortFrom(from, p.addr.Port()))
+	putHeader(&p.header, p.source(to.Addr()))
 	list := p.list(bufs)
 	err := p.send(to.Port(), false, list)
 	if err == unix.ECONNREFUSED && to.Addr().IsLoopback() {
@@ -102,7 +130,7 @@ func (p *packets) send(port uint16, loopback bool, bufs [][]byte) error {
 	}
 }
 
-// Receive takes a datagram. One without a header comes from no guest, and is thrown away.
+// Receive takes a datagram. One without a header comes from no guest, and is thrown away as one that is not from the peer.
 func (p *packets) Receive(bufs [][]byte, peek bool) (Packet, error) {
 	flags := unix.MSG_DONTWAIT | unix.MSG_TRUNC
 	if peek {
@@ -119,7 +147,7 @@ func (p *packets) Receive(bufs [][]byte, peek bool) (Packet, error) {
 			return Packet{}, err
 		}
 		from, ok := readHeader(&p.header)
-		if ok && n >= headerSize {
+		if ok && n >= headerSize && p.hears(from) {
 			return Packet{Size: n - headerSize, From: from}, nil
 		}
 		if peek {
@@ -127,6 +155,14 @@ func (p *packets) Receive(bufs [][]byte, peek bool) (Packet, error) {
 			_, _, _ = unix.Recvfrom(p.fd, nil, unix.MSG_DONTWAIT)
 		}
 	}
+}
+
+// hears tells whether a datagram from an address is for this socket. IPv4 and IPv6 localhost are one place.
+func (p *packets) hears(from netip.AddrPort) bool {
+	if !p.peer.IsValid() || from == p.peer {
+		return true
+	}
+	return from.Port() == p.peer.Port() && from.Addr().IsLoopback() && p.peer.Addr().IsLoopback()
 }
 
 func putHeader(h *[headerSize]byte, from netip.AddrPort) {

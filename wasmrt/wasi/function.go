@@ -60,7 +60,7 @@ func (h *Host) call(f function, mem guestMemory, stack []uint64) {
 func functionsOf(module string) []function {
 	switch module {
 	case "wasi_snapshot_preview1":
-		return preview1()
+		return append(preview1(), socketExtension()...)
 	case "wasi_unstable":
 		return unstable()
 	}

@@ -215,8 +215,10 @@ func TestModulesThatImportWhatIsNotOffered(t *testing.T) {
 		"env.call (i32) -> i64": `(module (import "env" "call" (func (param i32) (result i64))))`,
 		"wasi_snapshot_preview1.fd_read (i32) -> i32, which is offered as (i32, i32, i32, i32) -> i32 only": `(module
 			(import "wasi_snapshot_preview1" "fd_read" (func (param i32) (result i32))))`,
-		"wasi_snapshot_preview1.sock_open (i32, i32, i32) -> i32": `(module
-			(import "wasi_snapshot_preview1" "sock_open" (func (param i32 i32 i32) (result i32))))`,
+		"wasi_snapshot_preview1.sock_accept (i32) -> i32, which is offered as (i32, i32, i32) -> i32 or (i32, i32) -> i32 only": `(module
+			(import "wasi_snapshot_preview1" "sock_accept" (func (param i32) (result i32))))`,
+		"wasi_unstable.sock_open (i32, i32, i32) -> i32": `(module
+			(import "wasi_unstable" "sock_open" (func (param i32 i32 i32) (result i32))))`,
 	} {
 		ctx := context.Background()
 		rt := wazero.NewRuntime(ctx)

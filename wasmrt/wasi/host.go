@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"edgepod/wasmrt/fs"
+	"edgepod/wasmrt/net"
 )
 
 // Config is what a guest sees of the world.
@@ -24,6 +25,9 @@ type Config struct {
 	// Stdout and Stderr take the guest's output; nil discards it. An *os.File is written to and waited for through its
 	// descriptor, so that a reader that stalls cannot hold up a stop request; any other writer should not block for long.
 	Stdout, Stderr io.Writer
+	// StdinOpen ends standard input when Stop is called, and not before where there is no Stdin: it has nothing to read
+	// then. A guest that reads or polls such an input sees stop requests.
+	StdinOpen bool
 	// TTY tells the guest that the three are a terminal.
 	TTY bool
 	// FS is the guest's file tree; nil is none. The Host closes it.
@@ -34,6 +38,15 @@ type Config struct {
 	// StopDescriptor gives the guest a descriptor, after the preopens, on which it can wait for stop requests: it has
 	// nothing to read until then, and is at its end (with hang-up) from then on. StopVariable tells its number.
 	StopDescriptor bool
+	// Net is what sockets are made from; nil is no network. The Host does not close it, and must be closed before it.
+	Net net.Network
+	// Listeners are the ports that the guest starts with, as descriptors after the preopens and before the stop
+	// descriptor, in this order: for a guest that TakesListeners. ListenVariable tells the number of the first,
+	// ListenCountVariable and ListenNamesVariable their count and names.
+	Listeners []Listener
+	// NonblockListeners makes accepting and receiving on Listeners answer that there is nothing yet, instead of waiting.
+	// A guest in Go has one thread and needs this; one in C or Rust expects to wait.
+	NonblockListeners bool
 	// MaxFiles bounds the guest's descriptors; 0 is 1024.
 	MaxFiles int
 }
@@ -56,6 +69,14 @@ func (c *Config) validate() error {
 			return fmt.Errorf("environment entry %q is not NAME=value", e)
 		}
 	}
+	for _, l := range c.Listeners {
+		if err := l.validate(); err != nil {
+			return err
+		}
+	}
+	if len(c.Listeners) > 0 && c.Net == nil {
+		return errors.New("listeners without a network")
+	}
 	if c.MaxFiles < 0 {
 		return fmt.Errorf("negative limit of descriptors: %d", c.MaxFiles)
 	}
@@ -69,7 +90,8 @@ type Host struct {
 	fds   table
 	stop  stopping
 	// bufs is where the buffers of a call are listed, kept for the next.
-	bufs [][]byte
+	bufs   [][]byte
+	poller poller
 }
 
 // New makes a Host. It starts nothing; Close releases it, and releases FS also where New returns an error.
@@ -102,6 +124,9 @@ func (h *Host) open() error {
 	if err := h.openPreopens(); err != nil {
 		return err
 	}
+	if err := h.openListeners(); err != nil {
+		return err
+	}
 	if h.cfg.StopDescriptor {
 		return h.addNotice()
 	}
@@ -126,7 +151,7 @@ func (h *Host) openPreopens() error {
 
 // openStdio makes descriptors 0, 1 and 2.
 func (h *Host) openStdio() error {
-	in, err := newInput(h.cfg.Stdin, h.cfg.TTY)
+	in, err := h.newStdin()
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
@@ -143,6 +168,19 @@ func (h *Host) openStdio() error {
 		}
 	}
 	return nil
+}
+
+// newStdin makes the object of descriptor 0.
+func (h *Host) newStdin() (object, error) {
+	in, err := newInput(h.cfg.Stdin, h.cfg.TTY)
+	if err != nil || !h.cfg.StdinOpen {
+		return in, err
+	}
+	n, err := h.newNotice()
+	if err != nil {
+		return nil, err
+	}
+	return newOpenInput(in, n)
 }
 
 // preopen opens a folder that the guest starts with.
@@ -181,10 +219,10 @@ func (h *Host) Close() error {
 		err = errors.Join(err, unix.Close(h.stop.fd))
 		h.stop.fd = -1
 	}
-	if n := h.stop.notice; n != nil {
+	for _, n := range h.stop.notices {
 		err = errors.Join(err, unix.Close(n.fd))
-		h.stop.notice = nil
 	}
+	h.stop.notices = nil
 	if h.cfg.FS != nil {
 		err = errors.Join(err, h.cfg.FS.Close())
 	}

@@ -42,13 +42,22 @@ func (o fileObject) write(h *Host, bufs [][]byte, nonblock bool) (int, error) {
 	}
 }
 
-func (o fileObject) pollFD() int {
+func (o fileObject) watch(_ *Host, typ uint8) (fd int, events int16) {
 	if o.Type() == fs.TypeRegular {
-		return -1
+		return -1, 0
 	}
-	return o.FD()
+	return o.FD(), pollEvents(typ)
 }
 
+func (o fileObject) event(_ *Host, typ uint8, revents int16) readiness {
+	e := readiness{hangup: revents&unix.POLLHUP != 0 || typ == eventWrite && revents&unix.POLLERR != 0}
+	if typ == eventRead {
+		e.nbytes = o.pending()
+	}
+	return e
+}
+
+// pending is how many bytes can be read without waiting.
 func (o fileObject) pending() uint64 {
 	if o.Type() != fs.TypeRegular {
 		return readable(o.FD())

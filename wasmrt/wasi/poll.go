@@ -11,15 +11,29 @@ import (
 // maxSubscriptions bounds one poll: more than twice the descriptors that a guest may have are of no use.
 const maxSubscriptions = 1 << 14
 
-func (h *Host) pollOneoff(mem guestMemory, p params) error {
-	return h.poll(mem, p, layout{size: 48, read: subscription1})
+// poller is what polls work with, kept from one to the next: a server sits in them.
+type poller struct {
+	subs []subscription
+	fds  []unix.PollFd
+	// slots says, by the host's descriptor, where it is among fds, as long as round is the present one: two subscriptions
+	// to one descriptor share a place, because the host takes no more places than a process may have descriptors.
+	slots []pollSlot
+	round uint64
 }
 
-// poll waits until one of the subscriptions has an event, and writes all that have one by then.
-func (h *Host) poll(mem guestMemory, p params, l layout) error {
+type pollSlot struct {
+	round uint64
+	index int
+}
+
+func (h *Host) pollOneoff(mem guestMemory, p params) error {
+	return h.pollWith(mem, p, layout{size: 48, read: subscription1})
+}
+
+// pollWith waits until one of the subscriptions has an event, and writes all that have one by then.
+func (h *Host) pollWith(mem guestMemory, p params, l layout) error {
 	n := p.u32(2)
-	switch {
-	case n == 0 || n > maxSubscriptions:
+	if n == 0 || n > maxSubscriptions {
 		return fs.Inval
 	}
 	in, err := view(mem, p.u32(0), n*uint32(l.size))
@@ -30,54 +44,82 @@ func (h *Host) poll(mem guestMemory, p params, l layout) error {
 	if err != nil {
 		return err
 	}
-	subs := make([]subscription, n)
-	for i := range subs {
-		subs[i] = l.read(in[i*l.size:])
+	count, err := view(mem, p.u32(3), 4)
+	if err != nil {
+		return err
 	}
+	subs := h.poller.subs[:0]
+	for i := range int(n) {
+		subs = append(subs, l.read(in[i*l.size:]))
+	}
+	h.poller.subs = subs
 	h.pollAll(subs)
 	written := uint32(0)
-	for _, s := range subs {
-		if s.done {
+	for i := range subs {
+		if s := &subs[i]; s.done {
 			s.put(out[written*eventSize:])
 			written++
 		}
 	}
-	return putUint32(mem, p.u32(3), written)
+	// What was subscribed to may be closed before the next poll.
+	clear(subs)
+	putCount(count, written)
+	return nil
 }
 
 // pollAll waits, and marks what is done.
 func (h *Host) pollAll(subs []subscription) {
-	fds := make([]unix.PollFd, 1, len(subs)+1)
-	slots := make(map[int]int)
-	var until deadline
-	ready := false
 	for i := range subs {
-		s := &subs[i]
-		h.prepare(s)
-		if fd := s.hostFD(); fd >= 0 {
-			// The host takes no more entries than a process may have descriptors, so each of them gets one.
-			if slots[fd] == 0 {
-				fds = append(fds, unix.PollFd{Fd: int32(fd)})
-				slots[fd] = len(fds) - 1
-			}
-			s.slot = slots[fd]
-			fds[s.slot].Events |= s.events()
-		}
-		until = until.earlier(s.until)
-		ready = ready || s.done
-	}
-	if ready {
-		until = deadline{monotonic: 1}
+		h.prepare(&subs[i])
 	}
 	for {
-		h.wait(fds, until)
-		if h.collect(subs, fds) {
+		until, ready := h.gather(subs)
+		if ready {
+			until = deadline{monotonic: 1}
+		}
+		h.wait(h.poller.fds, until)
+		if h.collect(subs) {
 			return
 		}
 	}
 }
 
-// prepare looks at a subscription before the wait: it may be done already, or wrong.
+// gather lists what to wait for, and how long. Something may be ready without a wait.
+func (h *Host) gather(subs []subscription) (until deadline, ready bool) {
+	p := &h.poller
+	p.round++
+	p.fds = append(p.fds[:0], unix.PollFd{})
+	for i := range subs {
+		s := &subs[i]
+		s.slot = 0
+		if s.object != nil && !s.done {
+			fd, events := s.object.watch(h, s.typ)
+			if fd >= 0 {
+				s.slot, s.events = p.slot(fd), events
+				p.fds[s.slot].Events |= events
+			} else {
+				s.describe(h, unix.POLLIN|unix.POLLOUT)
+			}
+		}
+		until = until.earlier(s.until)
+		ready = ready || s.done
+	}
+	return until, ready
+}
+
+// slot returns the place of a descriptor of the host.
+func (p *poller) slot(fd int) int {
+	for fd >= len(p.slots) {
+		p.slots = append(p.slots, pollSlot{})
+	}
+	if at := &p.slots[fd]; at.round != p.round {
+		*at = pollSlot{p.round, len(p.fds)}
+		p.fds = append(p.fds, unix.PollFd{Fd: int32(fd)})
+	}
+	return p.slots[fd].index
+}
+
+// prepare looks at a subscription before the wait: it may be wrong.
 func (h *Host) prepare(s *subscription) {
 	switch s.typ {
 	case eventClock:
@@ -89,40 +131,42 @@ func (h *Host) prepare(s *subscription) {
 		s.done, s.err = true, fs.Inval
 		return
 	}
-	r := rightFDRead
+	r := rightPollFDReadwrite | rightFDRead
 	if s.typ == eventWrite {
-		r = rightFDWrite
+		r = rightPollFDReadwrite | rightFDWrite
 	}
-	d, err := h.fds.get(s.fd, 0)
-	switch {
-	case err != nil:
+	d, err := h.fds.get(s.fd, r)
+	if err != nil {
 		s.done, s.err = true, err
 		return
-	case d.base&(rightPollFDReadwrite|r) != rightPollFDReadwrite|r:
-		s.done, s.err = true, d.need(rightPollFDReadwrite|r)
+	}
+	p, ok := d.object.(pollable)
+	if !ok {
+		s.done = true
 		return
 	}
-	s.object = d.object
-	if s.hostFD() < 0 {
-		s.done = true
-		s.describe(unix.POLLIN | unix.POLLOUT)
-	}
+	s.object = p
 }
 
 // collect marks the subscriptions that are done after a wait.
-func (h *Host) collect(subs []subscription, fds []unix.PollFd) (any bool) {
-	monotonic, realtime := h.clock.monotonic(), h.clock.realtime()
+func (h *Host) collect(subs []subscription) (some bool) {
+	var now deadline
 	for i := range subs {
 		s := &subs[i]
 		switch {
 		case s.done:
-		case s.slot != 0 && fds[s.slot].Revents&(s.events()|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0:
-			s.done = true
-			s.describe(fds[s.slot].Revents)
-		case s.until.monotonic != 0 && s.until.monotonic <= monotonic, s.until.realtime != 0 && s.until.realtime <= realtime:
-			s.done = true
+		case s.slot != 0:
+			revents := h.poller.fds[s.slot].Revents
+			if revents&(s.events|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
+				s.describe(h, revents)
+			}
+		case s.typ == eventClock:
+			if now.monotonic == 0 {
+				now = deadline{monotonic: h.clock.monotonic(), realtime: h.clock.realtime()}
+			}
+			s.done = s.until.passed(now)
 		}
-		any = any || s.done
+		some = some || s.done
 	}
-	return any
+	return some
 }

@@ -2,17 +2,125 @@
 
 package wasi
 
-import "edgepod/wasmrt/fs"
+import (
+	"encoding/binary"
+	"net/netip"
 
-// socket returns the answer to a socket call on a descriptor that is none.
-func (h *Host) socket(fd uint32) error {
-	if _, err := h.fds.get(fd, 0); err != nil {
-		return err
+	"edgepod/wasmrt/fs"
+)
+
+// The flags of receiving, of what was received, and of shutting down.
+const (
+	receivePeek    = 1
+	receiveWaitAll = 2
+
+	receivedTruncated = 1
+
+	shutdownRead  = 1
+	shutdownWrite = 2
+)
+
+// socket returns the socket at fd, which must have the rights r.
+func (h *Host) socket(fd uint32, r rights) (*descriptor, *socket, error) {
+	d, err := h.fds.get(fd, 0)
+	if err != nil {
+		return nil, nil, err
 	}
-	return fs.NotSock
+	s, ok := d.object.(*socket)
+	if !ok {
+		return nil, nil, fs.NotSock
+	}
+	return d, s, d.need(r)
 }
 
-func (h *Host) sockAccept(_ guestMemory, p params) error   { return h.socket(p.u32(0)) }
-func (h *Host) sockRecv(_ guestMemory, p params) error     { return h.socket(p.u32(0)) }
-func (h *Host) sockSend(_ guestMemory, p params) error     { return h.socket(p.u32(0)) }
-func (h *Host) sockShutdown(_ guestMemory, p params) error { return h.socket(p.u32(0)) }
+// sockAccept is preview 1's, and version 2 of the extension.
+func (h *Host) sockAccept(mem guestMemory, p params) error {
+	return h.accept(mem, p.u32(0), p.u32(1), p.u32(2))
+}
+
+// accept makes a descriptor of the first connection that waits. The place for it is found before, so that none is lost.
+func (h *Host) accept(mem guestMemory, fd, flags, result uint32) error {
+	d, s, err := h.socket(fd, rightSockAccept)
+	if err != nil {
+		return err
+	}
+	if flags&^uint32(flagNonblock) != 0 {
+		return fs.Inval
+	}
+	out, err := view(mem, result, 4)
+	if err != nil {
+		return err
+	}
+	n, err := h.fds.reserve()
+	if err != nil {
+		return err
+	}
+	conn, err := s.accept(h, d.nonblock())
+	if err != nil {
+		return err
+	}
+	h.fds.put(n, &descriptor{object: conn, base: socketRights, inheriting: socketRights, flags: fdflags(flags)})
+	binary.LittleEndian.PutUint32(out, uint32(n))
+	return nil
+}
+
+func (h *Host) sockRecv(mem guestMemory, p params) error {
+	_, err := h.recv(mem, p.u32(0), p.u32(1), p.u32(2), p.u32(3), p.u32(4), p.u32(5))
+	return err
+}
+
+// recv receives into n buffers at iovs, and writes the size and the flags.
+func (h *Host) recv(mem guestMemory, fd, iovs, n, flags, size, outFlags uint32) (received, error) {
+	d, s, err := h.socket(fd, rightFDRead)
+	if err != nil {
+		return received{}, err
+	}
+	if flags&^(receivePeek|receiveWaitAll) != 0 {
+		return received{}, fs.Inval
+	}
+	bufs, err := h.iovecs(mem, iovs, n)
+	if err != nil {
+		return received{}, err
+	}
+	out, err := view(mem, outFlags, 2)
+	if err != nil {
+		return received{}, err
+	}
+	if _, err := view(mem, size, 4); err != nil {
+		return received{}, err
+	}
+	got, from, err := s.receive(h, bufs, receiveFlags{
+		peek: flags&receivePeek != 0, all: flags&receiveWaitAll != 0, nonblock: d.nonblock(),
+	})
+	if err != nil {
+		return received{}, err
+	}
+	var told uint16
+	if from.cut {
+		told = receivedTruncated
+	}
+	binary.LittleEndian.PutUint16(out, told)
+	return from, putUint32(mem, size, uint32(got))
+}
+
+func (h *Host) sockSend(mem guestMemory, p params) error {
+	if p.u32(3) != 0 {
+		if _, _, err := h.socket(p.u32(0), rightFDWrite); err != nil {
+			return err
+		}
+		return fs.Inval
+	}
+	return h.sendTo(mem, p.u32(0), p.u32(1), p.u32(2), netip.AddrPort{}, p.u32(4))
+}
+
+func (h *Host) sockShutdown(_ guestMemory, p params) error {
+	_, s, err := h.socket(p.u32(0), rightSockShutdown)
+	if err != nil {
+		return err
+	}
+	how := p.u32(1)
+	if how == 0 || how&^(shutdownRead|shutdownWrite) != 0 {
+		return fs.Inval
+	}
+	return s.shutdown(how&shutdownRead != 0, how&shutdownWrite != 0)
+}

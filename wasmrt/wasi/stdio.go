@@ -24,7 +24,7 @@ type stream struct {
 	typ fs.FileType
 }
 
-// newInput makes the object of standard input.
+// newInput makes an input from f, or one that has ended for nil.
 func newInput(f *os.File, tty bool) (*stream, error) {
 	s := &stream{typ: streamType(tty)}
 	if f == nil {
@@ -146,16 +146,19 @@ func (s *stream) writeSome(h *Host, b []byte, nonblock bool) (int, error) {
 	}
 }
 
-func (s *stream) pollFD() int {
+func (s *stream) watch(_ *Host, typ uint8) (fd int, events int16) {
 	if !s.waits {
-		return -1
+		return -1, 0
 	}
-	return s.fd
+	return s.fd, pollEvents(typ)
 }
 
-func (s *stream) pending() uint64 {
-	if s.file == nil || s.w != nil {
-		return 0
+func (s *stream) event(_ *Host, typ uint8, revents int16) readiness {
+	if typ == eventWrite {
+		return readiness{hangup: s.file != nil && revents&(unix.POLLHUP|unix.POLLERR) != 0}
 	}
-	return readable(s.fd)
+	if s.file == nil {
+		return readiness{hangup: true}
+	}
+	return readiness{nbytes: readable(s.fd), hangup: revents&unix.POLLHUP != 0}
 }

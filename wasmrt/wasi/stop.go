@@ -17,14 +17,15 @@ const StopVariable = "EDGEPOD_STOP_FD"
 
 // stopping is how a guest is told to stop, or ended:
 //
-//	Stop ── the guest has waited for its stop descriptor ──► the descriptor is at its end; the guest goes on as it likes
+//	Stop ── the guest has looked at a notice ──► every notice is at its end; the guest goes on as it likes
 //	  └──── it has not ──► Terminate ──► the guest ends at its next host call, or at once in one that waits
+//
+// A notice is the stop descriptor, or a standard input that stays open until the guest is to stop.
 type stopping struct {
 	// ending is set by Terminate; fd is an eventfd that is readable from then on.
-	ending atomic.Bool
-	fd     int
-	// notice is the guest's stop descriptor, or nil.
-	notice *notice
+	ending  atomic.Bool
+	fd      int
+	notices []*notice
 }
 
 // newEvent makes an eventfd.
@@ -43,15 +44,21 @@ func raise(fd int) {
 	_, _ = unix.Write(fd, one[:])
 }
 
-// Stop asks the guest to stop. A guest that has waited for its stop descriptor sees the request and goes on; Stop returns
-// true then. Any other guest is ended as by Terminate. It may be called from any goroutine, more than once, until Close.
+// Stop asks the guest to stop. A guest that has waited for or read its stop descriptor, or an input that is open until
+// then, sees the request and goes on; Stop returns true then. Any other guest is ended as by Terminate. It may be called
+// from any goroutine, more than once, until Close.
 func (h *Host) Stop() (seen bool) {
-	if n := h.stop.notice; n != nil && n.watched.Load() {
-		raise(n.fd)
-		return true
+	for _, n := range h.stop.notices {
+		seen = seen || n.watched.Load()
 	}
-	h.Terminate()
-	return false
+	if !seen {
+		h.Terminate()
+		return false
+	}
+	for _, n := range h.stop.notices {
+		raise(n.fd)
+	}
+	return true
 }
 
 // Terminate ends the guest with an *ExitError of code CodeStopped at its next host call, or at once when it is blocked in
@@ -69,19 +76,28 @@ func (h *Host) checkStopped() {
 	}
 }
 
-// addNotice gives the guest its stop descriptor.
-func (h *Host) addNotice() error {
+// newNotice makes a notice, which is closed with the Host.
+func (h *Host) newNotice() (*notice, error) {
 	fd, err := newEvent()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.stop.notice = &notice{fd: fd}
-	n, err := h.add(&descriptor{object: h.stop.notice, base: inputRights})
+	n := &notice{fd: fd}
+	h.stop.notices = append(h.stop.notices, n)
+	return n, nil
+}
+
+// addNotice gives the guest its stop descriptor.
+func (h *Host) addNotice() error {
+	n, err := h.newNotice()
 	if err != nil {
 		return err
 	}
-	env := h.cfg.Env
-	h.cfg.Env = append(env[:len(env):len(env)], StopVariable+"="+strconv.Itoa(int(n)))
+	fd, err := h.add(&descriptor{object: n, base: inputRights})
+	if err != nil {
+		return err
+	}
+	h.setEnv(StopVariable, strconv.Itoa(int(fd)))
 	return nil
 }
 
@@ -104,16 +120,19 @@ func (n *notice) close() error {
 
 func (n *notice) read(h *Host, _ [][]byte, nonblock bool) (int, error) {
 	n.watched.Store(true)
-	if nonblock && !pollNow(n.fd, unix.POLLIN) {
+	if nonblock && !n.raised() {
 		return 0, fs.Again
 	}
 	h.waitFD(n.fd, unix.POLLIN)
 	return 0, nil
 }
 
-func (n *notice) pollFD() int {
+// raised tells whether the guest was asked to stop.
+func (n *notice) raised() bool { return pollNow(n.fd, unix.POLLIN) }
+
+func (n *notice) watch(*Host, uint8) (fd int, events int16) {
 	n.watched.Store(true)
-	return n.fd
+	return n.fd, unix.POLLIN
 }
 
-func (n *notice) pending() uint64 { return 0 }
+func (n *notice) event(*Host, uint8, int16) readiness { return readiness{hangup: true} }

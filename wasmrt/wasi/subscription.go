@@ -34,9 +34,10 @@ type subscription struct {
 	absolute bool
 
 	until  deadline
-	object object
-	// slot is where the host's descriptor is among those waited for; 0 for none.
-	slot int
+	object pollable
+	// slot is where the host's descriptor is among those waited for, 0 for none; events are those waited for there.
+	slot   int
+	events int16
 	// done tells that there is an event, described by err, nbytes and hangup.
 	done   bool
 	err    error
@@ -57,21 +58,6 @@ func subscription1(b []byte) subscription {
 		userdata: le.Uint64(b), typ: b[8], fd: le.Uint32(b[16:]),
 		clock: le.Uint32(b[16:]), timeout: le.Uint64(b[24:]), absolute: le.Uint16(b[40:])&1 != 0,
 	}
-}
-
-// hostFD is the host's descriptor to wait for, or negative.
-func (s *subscription) hostFD() int {
-	if p, ok := s.object.(pollable); ok {
-		return p.pollFD()
-	}
-	return -1
-}
-
-func (s *subscription) events() int16 {
-	if s.typ == eventWrite {
-		return unix.POLLOUT
-	}
-	return unix.POLLIN
 }
 
 // deadlineOf returns when a clock's event is due. A deadline of zero would mean never.
@@ -102,25 +88,19 @@ func sooner(a, b uint64) uint64 {
 	return min(a, b)
 }
 
-// describe fills in the event of a descriptor that is ready.
-func (s *subscription) describe(events int16) {
-	if events&unix.POLLNVAL != 0 {
-		s.err = fs.BadF
+// passed tells whether a deadline was over at a time on both clocks.
+func (d deadline) passed(now deadline) bool {
+	return d.monotonic != 0 && d.monotonic <= now.monotonic || d.realtime != 0 && d.realtime <= now.realtime
+}
+
+// describe fills in the event of a descriptor that is ready, unless it turns out that it is not.
+func (s *subscription) describe(h *Host, revents int16) {
+	if revents&unix.POLLNVAL != 0 {
+		s.done, s.err = true, fs.BadF
 		return
 	}
-	s.hangup = events&(unix.POLLHUP|unix.POLLRDHUP) != 0 || s.typ == eventWrite && events&unix.POLLERR != 0
-	if s.typ != eventRead {
-		return
-	}
-	if p, ok := s.object.(pollable); ok {
-		s.nbytes = p.pending()
-	}
-	switch o := s.object.(type) {
-	case *stream:
-		s.hangup = s.hangup || o.file == nil
-	case *notice:
-		s.hangup = true
-	}
+	e := s.object.event(h, s.typ, revents)
+	s.done, s.nbytes, s.hangup = !e.again, e.nbytes, e.hangup
 }
 
 // put writes the event.
@@ -136,3 +116,6 @@ func (s *subscription) put(b []byte) {
 		le.PutUint16(b[24:], eventHangup)
 	}
 }
+
+// putCount writes how many events there are.
+func putCount(b []byte, n uint32) { binary.LittleEndian.PutUint32(b, n) }

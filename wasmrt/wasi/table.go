@@ -3,6 +3,8 @@
 package wasi
 
 import (
+	"golang.org/x/sys/unix"
+
 	"edgepod/wasmrt/fs"
 )
 
@@ -26,10 +28,29 @@ type writer interface {
 
 // pollable is an object that may have to be waited for. An object that is not is always ready.
 type pollable interface {
-	// pollFD is the host's descriptor to wait for, negative for an object that is always ready.
-	pollFD() int
-	// pending is how many bytes can be read without waiting, as far as is known.
-	pending() uint64
+	// watch tells what to wait for until the object is ready for an event: a descriptor of the host and its events. The
+	// descriptor is negative when it is ready already.
+	watch(h *Host, typ uint8) (fd int, events int16)
+	// event describes the event, after the host has answered with revents.
+	event(h *Host, typ uint8, revents int16) readiness
+}
+
+// readiness is what a guest is told of an object that is ready.
+type readiness struct {
+	// nbytes is how many bytes can be read without waiting, as far as is known.
+	nbytes uint64
+	// hangup tells that the other side is gone.
+	hangup bool
+	// again tells that it is not ready after all: it is to be watched again.
+	again bool
+}
+
+// pollEvents are the host's events for an event.
+func pollEvents(typ uint8) int16 {
+	if typ == eventWrite {
+		return unix.POLLOUT
+	}
+	return unix.POLLIN
 }
 
 // descriptor is an entry of a guest's descriptor table.

@@ -76,7 +76,7 @@ func putFilestat0(mem guestMemory, p uint32, st fs.Stat) error {
 }
 
 func (h *Host) pollOneoff0(mem guestMemory, p params) error {
-	return h.poll(mem, p, layout{size: 56, read: subscription0})
+	return h.pollWith(mem, p, layout{size: 56, read: subscription0})
 }
 
 // subscription0 reads the subscription of snapshot 0, whose clock has an identifier of its own before the rest.

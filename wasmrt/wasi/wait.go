@@ -23,7 +23,12 @@ const dayCheck = 10 * time.Second
 func (h *Host) wait(fds []unix.PollFd, until deadline) (ready int) {
 	fds[0] = unix.PollFd{Fd: int32(h.stop.fd), Events: unix.POLLIN}
 	for {
-		timeout, passed := h.timeout(until)
+		left, passed := h.remaining(until)
+		var timeout *unix.Timespec
+		ts := unix.NsecToTimespec(left)
+		if left != forever {
+			timeout = &ts
+		}
 		n, err := unix.Ppoll(fds, timeout, nil)
 		h.checkStopped()
 		switch {
@@ -38,39 +43,43 @@ func (h *Host) wait(fds []unix.PollFd, until deadline) (ready int) {
 	}
 }
 
-// timeout is how long to wait: nil for ever, and passed when the deadline was over before.
-func (h *Host) timeout(until deadline) (ts *unix.Timespec, passed bool) {
-	left := uint64(math.MaxInt64)
+// forever is the time that is left where there is no deadline.
+const forever = math.MaxInt64
+
+// remaining is how many nanoseconds to wait, and passed when the deadline was over before.
+func (h *Host) remaining(until deadline) (left int64, passed bool) {
+	left = forever
 	if until.monotonic != 0 {
-		left = remaining(until.monotonic, h.clock.monotonic())
+		left = timeUntil(until.monotonic, h.clock.monotonic())
+		passed = left == 0
 	}
 	if until.realtime != 0 {
-		left = min(left, remaining(until.realtime, h.clock.realtime()))
-		passed = left == 0
-		left = min(left, uint64(dayCheck))
+		day := timeUntil(until.realtime, h.clock.realtime())
+		passed = passed || day == 0
+		left = min(left, day, int64(dayCheck))
 	}
-	if left == math.MaxInt64 {
-		return nil, false
-	}
-	t := unix.NsecToTimespec(int64(left))
-	return &t, passed || left == 0
+	return left, passed
 }
 
-func remaining(until, now uint64) uint64 {
+func timeUntil(until, now uint64) int64 {
 	if until <= now {
 		return 0
 	}
-	return min(until-now, math.MaxInt64-1)
+	return int64(min(until-now, forever-1))
 }
 
 // waitFD blocks until fd is ready for events.
-func (h *Host) waitFD(fd int, events int16) {
-	h.wait([]unix.PollFd{{}, {Fd: int32(fd), Events: events}}, deadline{})
+func (h *Host) waitFD(fd int, events int16) { h.waitFDUntil(fd, events, deadline{}) }
+
+// waitFDUntil blocks until fd is ready for events, or returns false when the deadline has passed.
+func (h *Host) waitFDUntil(fd int, events int16, until deadline) bool {
+	fds := [2]unix.PollFd{1: {Fd: int32(fd), Events: events}}
+	return h.wait(fds[:], until) > 0
 }
 
 // pollNow tells whether fd is ready for events.
 func pollNow(fd int, events int16) bool {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: events}}
-	n, err := ignoringEINTR(func() (int, error) { return unix.Ppoll(fds, &unix.Timespec{}, nil) })
+	fds := [1]unix.PollFd{{Fd: int32(fd), Events: events}}
+	n, err := ignoringEINTR(func() (int, error) { return unix.Ppoll(fds[:], &unix.Timespec{}, nil) })
 	return n > 0 && err == nil
 }
