@@ -18,6 +18,8 @@ type Config struct {
 	// Hosts are more names and addresses under which clients reach the server: they go into its certificate and into the
 	// list of Host headers that it answers to.
 	Hosts []string
+	// ImageQuota is what the images that are pushed to a namespace may take together, in bytes; 0 takes the registry's default.
+	ImageQuota int64
 	// Log is where the server says what happens; nil discards it.
 	Log *slog.Logger
 }

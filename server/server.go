@@ -19,6 +19,7 @@ import (
 
 	"edgepod/server/api"
 	"edgepod/server/controller"
+	"edgepod/server/oci"
 	"edgepod/server/pki"
 	"edgepod/server/registry"
 	"edgepod/server/store"
@@ -30,12 +31,16 @@ const shutdownGrace = 300 * time.Millisecond
 // historyBytes bounds the memory that watches are replayed from: some 5,000 changes, hours of a small cluster.
 const historyBytes = 8 << 20
 
+// imagesDir is the folder of the image registry in the data folder.
+const imagesDir = "registry"
+
 // Server is a control plane. New opens it, Run runs it, and Close lets go of it where Run was not called.
 type Server struct {
 	config   Config
 	creds    *credentials
 	store    *store.Bolt
 	registry *registry.Registry
+	images   *oci.Registry
 	api      *api.API
 	nodes    *nodes
 	listener net.Listener
@@ -84,6 +89,9 @@ func (s *Server) open() (err error) {
 	if s.registry, err = registry.New(registry.Config{Store: s.store, Log: s.config.Log}); err != nil {
 		return err
 	}
+	if s.images, err = oci.New(s.imagesConfig()); err != nil {
+		return err
+	}
 	if s.listener, err = listen(s.config.Listen); err != nil {
 		return err
 	}
@@ -101,10 +109,19 @@ func (s *Server) apiConfig(hosts []string) api.Config {
 	authenticator := api.NewCredentials(s.creds.authority.Pool())
 	authenticator.AddToken(s.creds.adminToken, registry.Caller{Name: "admin", Groups: []string{"system:masters"}})
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(storeMetrics{s.store})
+	metrics.MustRegister(storeMetrics{s.store}, imageMetrics{s.images})
 	return api.Config{
 		Registry: s.registry, Authenticator: authenticator, Nodes: s.nodes, Ready: s.checkReady,
-		Metrics: metrics, Hosts: hosts, Log: s.config.Log,
+		Images: s.images, Metrics: metrics, Hosts: hosts, Log: s.config.Log,
+	}
+}
+
+func (s *Server) imagesConfig() oci.Config {
+	return oci.Config{
+		Dir: filepath.Join(s.config.DataDir, imagesDir), Objects: s.registry, Quota: s.config.ImageQuota, Log: s.config.Log,
+		Allowed: func(ctx context.Context, verb oci.Verb, _ string) bool {
+			return api.MayUseImages(api.CallerFrom(ctx), verb != oci.Pull)
+		},
 	}
 }
 
@@ -186,7 +203,8 @@ func (s *Server) Run(ctx context.Context) error {
 		s.serve(l)
 	}
 	s.mu.Unlock()
-	for _, loop := range controller.All(controller.Config{Verbs: s.registry, Log: s.config.Log}) {
+	start("image registry", func() error { return s.images.Run(ctx) })
+	for _, loop := range controller.All(controller.Config{Verbs: s.registry, Release: s.images.Release, Log: s.config.Log}) {
 		start("controller", func() error { return loop.Run(ctx) })
 	}
 	close(s.ready)

@@ -26,6 +26,8 @@ type Config struct {
 	Nodes NodeDialer
 	// Ready tells what keeps the server from being ready; nil is always ready.
 	Ready func() error
+	// Images is the registry of images below /v2/; nil: there is none.
+	Images Images
 	// Metrics are gathered for /metrics beside the API's own.
 	Metrics prometheus.Gatherer
 	// Hosts are the names and addresses, without port, that requests may be made to. None means any.

@@ -122,6 +122,12 @@ func allowedPath(caller registry.Caller, act action) bool {
 	return false
 }
 
+// MayUseImages tells whether the caller may pull images of any namespace, or push and delete them: masters do everything,
+// and nodes pull.
+func MayUseImages(caller registry.Caller, change bool) bool {
+	return slices.Contains(caller.Groups, groupMasters) || !change && slices.Contains(caller.Groups, groupNodes)
+}
+
 // nodeRules are the verbs that an agent has on each resource, by "resource[/subresource].group".
 var nodeRules = map[string][]string{
 	"nodes":                      {"create", "get", "list", "watch", "update", "patch"},

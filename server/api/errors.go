@@ -83,6 +83,10 @@ func (a *API) writeError(r *request, err error) {
 	if status.Code == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", `Bearer realm="edgepod"`)
 	}
+	if a.ofImages(r.Request().URL.Path) {
+		a.Images.Refuse(r.Response(), int(status.Code), status.Message)
+		return
+	}
 	out, ok := negotiate(r.Request(), nil)
 	if !ok {
 		out = output{}

@@ -33,6 +33,7 @@ func (a *API) routes() {
 	} {
 		a.echo.Any(path, a.plain(h))
 	}
+	a.imageRoutes()
 	for _, prefix := range []string{"/api/:version", "/apis/:group/:version"} {
 		for _, watch := range []string{"", "/watch"} {
 			for _, path := range []string{

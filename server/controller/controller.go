@@ -17,6 +17,8 @@ import (
 // Config is what every loop needs.
 type Config struct {
 	Verbs registry.Verbs
+	// Release gives up what a namespace has beside its objects, before it goes; nil: it has nothing.
+	Release func(ctx context.Context, namespace string) error
 	// Log is where a loop says what went wrong; nil discards it.
 	Log *slog.Logger
 }

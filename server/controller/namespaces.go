@@ -73,6 +73,11 @@ func (n *Namespaces) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if len(left.resources) > 0 {
 		return emptyingPause(time.Since(namespace.DeletionTimestamp.Time)), n.report(ctx, key.Name, left)
 	}
+	if n.config.Release != nil {
+		if err := n.config.Release(ctx, key.Name); err != nil {
+			return 0, err
+		}
+	}
 	return 0, n.finalize(ctx, key.Name)
 }
 
