@@ -48,13 +48,14 @@ func runScripts(t *testing.T, pattern string) {
 				RequireExplicitExec: true,
 				Setup:               built.setup,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"kubectl": runProgram(built.kubectl),
-					"edgepod": runProgram(built.edgepod),
-					"cluster": built.cluster,
-					"start":   built.start,
-					"halt":    stopProgram,
-					"wasm":    buildGuest,
-					"expand":  expandFile,
+					"kubectl":  runProgram(built.kubectl),
+					"edgepod":  runProgram(built.edgepod),
+					"cluster":  built.cluster,
+					"start":    built.start,
+					"halt":     stopProgram,
+					"wasm":     buildGuest,
+					"expand":   expandFile,
+					"registry": runRegistry,
 				},
 			})
 		})
@@ -100,6 +101,7 @@ func (p *programs) setup(env *testscript.Env) error {
 	env.Setenv("EDGEPOD", p.edgepod)
 	env.Setenv("GOCACHE", p.goCache)
 	env.Values[running{}] = map[string]*program{}
+	env.Values[registries{}] = map[string]*scriptRegistry{}
 	return nil
 }
 
