@@ -54,6 +54,8 @@ type Limits struct {
 	Layers, Files int
 	// Stall is how long a registry may send nothing, Pull how long a pull may take altogether; a minute and an hour.
 	Stall, Pull time.Duration
+	// Pause is what the waits between attempts at a request begin with; half a second.
+	Pause time.Duration
 }
 
 func (l *Limits) complete() {
@@ -77,10 +79,9 @@ type Entry struct {
 	// Sum is the SHA-256 of the file at Path, in hexadecimal, and ModuleSize its length.
 	Sum        string `json:"sum"`
 	ModuleSize int64  `json:"moduleSize"`
-	// Path of the module to run, and of its function names ("" where it has none).
+	// Path of the module to run, and of the content of its "name" section ("" where it has none).
 	Path      string `json:"-"`
 	NamesPath string `json:"-"`
-	HasNames  bool   `json:"hasNames,omitempty"`
 	// Root is the folder with the image's files; "" for an image that is a module alone. Its folders and files can be
 	// read by all, and there are only those and symbolic links in it.
 	Root string `json:"-"`

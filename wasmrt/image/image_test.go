@@ -52,7 +52,7 @@ func offers(im module.Import) error {
 func openStore(t *testing.T, change func(*Config)) (*Store, string) {
 	t.Helper()
 	images := t.TempDir()
-	cfg := Config{Dir: t.TempDir(), ImageDirs: []string{images}, Offered: offers}
+	cfg := Config{Dir: t.TempDir(), ImageDirs: []string{images}, Offered: offers, Limits: Limits{Pause: time.Millisecond}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -60,6 +60,11 @@ func openStore(t *testing.T, change func(*Config)) (*Store, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return s, images
 }
 
@@ -107,7 +112,7 @@ func TestWhatIsNoCommandIsRefusedWithAReason(t *testing.T) {
 
 func TestReferences(t *testing.T) {
 	builtins := fstest.MapFS{"hello.wasm": {Data: command()}, "hello-v2.wasm": {Data: command(custom("v", "2"))}}
-	s, dir := openStore(t, func(c *Config) { c.Builtins = builtins })
+	s, dir := openStore(t, func(c *Config) { c.Builtins, c.Registries.Default = builtins, "127.0.0.1:1" })
 	outside := filepath.Join(t.TempDir(), "out.wasm")
 	for path, data := range map[string][]byte{outside: command(), filepath.Join(dir, "app.wasm"): command(), filepath.Join(dir, "sub", "b.wasm"): command()} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -148,8 +153,8 @@ func TestReferences(t *testing.T) {
 		"./sub":                              "ErrImagePull: folder",
 		"./pipe.wasm":                        "ErrImagePull: special file",
 		"file://host/app.wasm":               "InvalidImageName: file:///",
-		"nginx":                              "ErrImagePull: index.docker.io",
-		"registry.example/team/app:v1":       "ErrImagePull: not supported yet",
+		"nginx":                              "ErrImagePull: reach the registry 127.0.0.1:1",
+		"localhost:1/team/app:v1":            "ErrImagePull: reach the registry localhost:1",
 		"Not An Image":                       "InvalidImageName: parse",
 		"":                                   "InvalidImageName: parse",
 	} {
@@ -195,7 +200,7 @@ func TestStoreKeepsByDigestAndSeesChanges(t *testing.T) {
 		t.Errorf("first %+v, again %+v", first, again)
 	}
 	slim, err := os.ReadFile(first.Path)
-	if err != nil || len(slim) != len(command()) || !first.HasNames {
+	if err != nil || len(slim) != len(command()) || first.NamesPath == "" {
 		t.Errorf("stored module has %d bytes, %v; want %d and names", len(slim), err, len(command()))
 	}
 	write(command(custom("v", "2")), time.Minute)

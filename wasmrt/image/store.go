@@ -1,25 +1,43 @@
 package image
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"edgepod/wasmrt/atomicfile"
-	"edgepod/wasmrt/image/module"
-	"edgepod/wasmrt/sandbox"
+	"edgepod/wasmrt/image/remote"
 )
 
 // Store holds imported images by their digest. Its methods may be called at the same time.
+//
+//	DIR/blobs/HEX      layers as they were fetched
+//	DIR/partial/HEX    the beginning of one
+//	DIR/modules/HEX    modules, stripped
+//	DIR/names/HEX      the content of their "name" sections
+//	DIR/roots/HEX/     the files of an image, by the digest of its manifest
+//	DIR/images/HEX     what an image consists of, by its digest
+//	DIR/refs/HEX       which image a reference means
+//	DIR/users/NAME     see join
+//	DIR/lock           see lockFile
+//
+// Everything appears under its name at once, by a rename, parts before what names them; HEX is a SHA-256, except for a
+// reference of content.
 type Store struct {
-	cfg  Config
+	cfg    Config
+	log    *slog.Logger
+	client *remote.Client
+	user   *os.File
+	busy   keyedLock
+
 	mu   sync.Mutex
 	memo map[string]memo // by source
 }
@@ -28,8 +46,22 @@ type Store struct {
 type memo struct {
 	size    int64
 	modTime time.Time
-	entry   Entry
+	digest  string
 }
+
+// The parts of the store's folder.
+const (
+	blobDir    = "blobs"
+	partialDir = "partial"
+	moduleDir  = "modules"
+	nameDir    = "names"
+	rootDir    = "roots"
+	imageDir   = "images"
+	refDir     = "refs"
+	userDir    = "users"
+	stagingDir = "staging"
+	lockName   = "lock"
+)
 
 // Open returns the store in cfg.Dir.
 func Open(cfg Config) (*Store, error) {
@@ -37,77 +69,97 @@ func Open(cfg Config) (*Store, error) {
 		return nil, errors.New("open image store: its folder and the imports offered are not set")
 	}
 	cfg.Limits.complete()
-	for _, sub := range []string{blobDir, nameDir, metaDir, refDir} {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	direct := map[string]http.RoundTripper{}
+	if cfg.Cluster != nil {
+		direct[ClusterHost] = cfg.Cluster
+	}
+	client, err := remote.New(remote.Config{Registries: cfg.Registries, Direct: direct, Stall: cfg.Limits.Stall, Pause: cfg.Limits.Pause})
+	if err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	for _, sub := range []string{blobDir, partialDir, moduleDir, nameDir, rootDir, imageDir, refDir, userDir, stagingDir} {
+		// Containers run as other users, who read modules and files of images by their paths.
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("open image store: %w", err)
 		}
 	}
-	return &Store{cfg: cfg, memo: map[string]memo{}}, nil
+	s := &Store{cfg: cfg, log: cfg.Log, client: client, memo: map[string]memo{}}
+	if err := s.join(); err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	return s, nil
 }
 
-const (
-	blobDir = "modules"
-	nameDir = "names"
-	metaDir = "meta"
-	refDir  = "refs"
-)
-
-// Resolve returns the image that a reference names, importing it if the store lacks it. Files are looked at each time, so that a
-// program that was built anew is the one that runs; where the file has gone, what was imported from it is used unless
-// policy is Always. Errors that the user can mend are *sandbox.ImageError.
-func (s *Store) Resolve(ctx context.Context, req sandbox.PullRequest) (Entry, error) {
-	ref, policy := req.Ref, req.Policy
-	if err := ctx.Err(); err != nil {
-		return Entry{}, err
-	}
-	src, err := s.locate(ref)
-	if err != nil {
-		if policy != sandbox.PullAlways && errors.Is(err, fs.ErrNotExist) {
-			if e, ok := s.remembered(ref); ok {
-				return e, nil
-			}
-		}
-		return Entry{}, imageError(ref, err)
-	}
-	defer src.close()
-	if e, ok := s.recall(src); ok {
-		return e, nil
-	}
-	data, err := src.read(s.cfg.Limits.Module)
-	if err != nil {
-		return Entry{}, imageError(ref, err)
-	}
-	e, err := s.add(data)
-	if err != nil {
-		return Entry{}, imageError(ref, err)
-	}
-	s.remember(ref, src, e)
-	return e, nil
+func (s *Store) path(parts ...string) string {
+	return filepath.Join(append([]string{s.cfg.Dir}, parts...)...)
 }
 
-// Get returns the module with this digest.
+// metaLimit is the most bytes of what is written down of an image or a reference.
+const metaLimit = 4 << 20
+
+// record is what is written down of an image, with the names of its files in the store.
+type record struct {
+	Entry
+	NamesFile  string `json:"namesFile,omitempty"`
+	RootFolder string `json:"rootFolder,omitempty"`
+	// Manifest is that of the image itself, where Digest is that of an index.
+	Manifest string `json:"manifest,omitempty"`
+	// Blobs are what was fetched for it, from which the rest can be made again.
+	Blobs []string `json:"blobs,omitempty"`
+}
+
+// entry returns the entry with its paths.
+func (s *Store) entry(r record) Entry {
+	e := r.Entry
+	e.ID, e.Path = e.Digest, s.path(moduleDir, e.Sum)
+	if r.NamesFile != "" {
+		e.NamesPath = s.path(nameDir, r.NamesFile)
+	}
+	if r.RootFolder != "" {
+		e.Root = s.path(rootDir, r.RootFolder)
+	}
+	return e
+}
+
+// read returns what is written down of an image.
+func (s *Store) read(name string) (record, error) {
+	var r record
+	err := atomicfile.ReadJSON(s.path(imageDir, name), &r, metaLimit)
+	if err == nil && r.Digest != "sha256:"+name {
+		err = fmt.Errorf("%s: %w: it is about another image", name, atomicfile.ErrCorrupt)
+	}
+	return r, err
+}
+
+// Get returns the image with this digest.
 func (s *Store) Get(digest string) (Entry, bool) {
 	name, ok := hexOf(digest)
 	if !ok {
 		return Entry{}, false
 	}
-	var e Entry
-	if err := atomicfile.ReadJSON(filepath.Join(s.cfg.Dir, metaDir, name), &e, 1<<16); err != nil || e.Digest != digest {
+	r, err := s.read(name)
+	if err != nil {
 		return Entry{}, false
 	}
-	e.Path = filepath.Join(s.cfg.Dir, blobDir, name)
-	if e.HasNames {
-		e.NamesPath = filepath.Join(s.cfg.Dir, nameDir, name)
-	}
-	info, err := os.Stat(e.Path)
-	if err != nil || !info.Mode().IsRegular() {
+	e := s.entry(r)
+	if info, err := os.Stat(e.Path); err != nil || !info.Mode().IsRegular() {
 		return Entry{}, false
 	}
-	e.ID, e.Cached = e.Digest, true
+	if e.Root != "" {
+		if info, err := os.Stat(e.Root); err != nil || !info.IsDir() {
+			return Entry{}, false
+		}
+	}
+	now := time.Now()
+	_ = os.Chtimes(s.path(imageDir, name), now, now) // when it was last used: without it, it looks older than it is
+	e.Cached = true
 	return e, true
 }
 
-// Drop forgets a module, so that the next Resolve imports it anew: for one whose file turned out to be damaged.
+// Drop forgets an image, so that the next Resolve makes it anew: for one of whose files turned out to be damaged.
 func (s *Store) Drop(digest string) error {
 	name, ok := hexOf(digest)
 	if !ok {
@@ -116,108 +168,15 @@ func (s *Store) Drop(digest string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, m := range s.memo {
-		if m.entry.Digest == digest {
+		if m.digest == digest {
 			delete(s.memo, key)
 		}
 	}
-	err := os.Remove(filepath.Join(s.cfg.Dir, metaDir, name))
+	err := os.Remove(s.path(imageDir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
-}
-
-// add checks and stores a module.
-func (s *Store) add(data []byte) (Entry, error) {
-	sum := sha256.Sum256(data)
-	name := hex.EncodeToString(sum[:])
-	if e, ok := s.Get("sha256:" + name); ok {
-		return e, nil
-	}
-	slim, names, err := s.inspect(data)
-	if err != nil {
-		return Entry{}, err
-	}
-	slimSum := sha256.Sum256(slim)
-	e := Entry{
-		Digest: "sha256:" + name, ID: "sha256:" + name, Size: int64(len(data)), Sum: hex.EncodeToString(slimSum[:]), ModuleSize: int64(len(slim)),
-		Path: filepath.Join(s.cfg.Dir, blobDir, name), HasNames: names != nil,
-	}
-	if e.HasNames {
-		e.NamesPath = filepath.Join(s.cfg.Dir, nameDir, name)
-		if err := atomicfile.Write(e.NamesPath, names, 0o600, true); err != nil {
-			return Entry{}, fmt.Errorf("store module: %w", err)
-		}
-	}
-	if err := atomicfile.Write(e.Path, slim, 0o600, true); err != nil {
-		return Entry{}, fmt.Errorf("store module: %w", err)
-	}
-	if err := atomicfile.WriteJSON(filepath.Join(s.cfg.Dir, metaDir, name), e, true); err != nil {
-		return Entry{}, fmt.Errorf("store module: %w", err)
-	}
-	return e, nil
-}
-
-// inspect returns the slim module and its names, or a problem for the user.
-func (s *Store) inspect(data []byte) (slim, names []byte, err error) {
-	if what := sniff(data); what != "" {
-		return nil, nil, problem(what)
-	}
-	m, err := module.Parse(data)
-	if err != nil {
-		return nil, nil, problem("it is a damaged WebAssembly module: " + err.Error())
-	}
-	if what := check(m, s.cfg.Offered); what != "" {
-		return nil, nil, problem(what)
-	}
-	slim, names, err = module.Slim(data)
-	if err != nil {
-		return nil, nil, problem("it cannot run here: " + err.Error())
-	}
-	return slim, names, nil
-}
-
-// reference is what refDir keeps of a reference.
-type reference struct {
-	Ref    string `json:"ref"`
-	Digest string `json:"digest"`
-}
-
-func (s *Store) refPath(ref string) string {
-	sum := sha256.Sum256([]byte(ref))
-	return filepath.Join(s.cfg.Dir, refDir, hex.EncodeToString(sum[:]))
-}
-
-// remember keeps which digest ref had; that it is lost in a power cut does no harm.
-func (s *Store) remember(ref string, src *source, e Entry) {
-	var old reference
-	if atomicfile.ReadJSON(s.refPath(ref), &old, 1<<16) != nil || old.Digest != e.Digest {
-		// Without the file the module is only not found once its source has gone.
-		_ = atomicfile.WriteJSON(s.refPath(ref), reference{Ref: ref, Digest: e.Digest}, false)
-	}
-	if src.stable() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.memo[src.key] = memo{size: src.size, modTime: src.modTime, entry: e}
-	}
-}
-
-func (s *Store) remembered(ref string) (Entry, bool) {
-	var r reference
-	if err := atomicfile.ReadJSON(s.refPath(ref), &r, 1<<16); err != nil || r.Ref != ref {
-		return Entry{}, false
-	}
-	return s.Get(r.Digest)
-}
-
-func (s *Store) recall(src *source) (Entry, bool) {
-	s.mu.Lock()
-	m, ok := s.memo[src.key]
-	s.mu.Unlock()
-	if !ok || m.size != src.size || !m.modTime.Equal(src.modTime) {
-		return Entry{}, false
-	}
-	return s.Get(m.entry.Digest)
 }
 
 func hexOf(digest string) (string, bool) {

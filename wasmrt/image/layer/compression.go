@@ -1,0 +1,36 @@
+package layer
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// unpack returns what a stream holds that may be packed by gzip or zstd: its first bytes tell, since media types of
+// registries are often wrong. Reading takes a bounded amount of memory.
+func unpack(r io.Reader) (io.ReadCloser, error) {
+	const window = 8 << 20
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	head, err := buffered.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, Error("the layer is damaged: " + err.Error())
+		}
+		return z, nil
+	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+		if err != nil {
+			return nil, Error("the layer is damaged: " + err.Error())
+		}
+		return z.IOReadCloser(), nil
+	}
+	return io.NopCloser(buffered), nil
+}

@@ -1,0 +1,160 @@
+package remote
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"golang.org/x/net/publicsuffix"
+
+	"edgepod/wasmrt/sandbox"
+)
+
+// tokenError says why a credential gave no token.
+type tokenError struct{ err error }
+
+func (e *tokenError) Error() string { return e.err.Error() }
+func (e *tokenError) Unwrap() error { return e.err }
+
+// Is makes it an error about authorization.
+func (e *tokenError) Is(target error) bool { return target == ErrUnauthorized }
+
+// authorize returns the Authorization header for the chosen credential, and which one that is.
+func (e *endpoint) authorize(ctx context.Context) (header string, n int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.direct {
+		return "", 0, nil
+	}
+	if e.challenge == nil {
+		if err := e.ping(ctx); err != nil {
+			return "", e.chosen, err
+		}
+	}
+	if e.ready {
+		return e.header, e.chosen, nil
+	}
+	e.header, err = e.authorization(ctx, e.credentials[e.chosen])
+	e.ready = err == nil
+	return e.header, e.chosen, err
+}
+
+// ping finds out whether the host is spoken to with or without TLS and how it wants to know who asks.
+func (e *endpoint) ping(ctx context.Context) error {
+	registry, err := e.registry()
+	if err != nil {
+		return err
+	}
+	challenge, err := transport.Ping(ctx, registry, e.transport)
+	if err != nil {
+		return fmt.Errorf("reach the registry %s: %w", e.host, plainly(err))
+	}
+	e.challenge, e.scheme = challenge, "https"
+	if challenge.Insecure {
+		e.scheme = "http"
+	}
+	return nil
+}
+
+func (e *endpoint) registry() (name.Registry, error) {
+	if e.plain {
+		return name.NewRegistry(e.host, name.Insecure)
+	}
+	return name.NewRegistry(e.host)
+}
+
+// authorization turns a credential into what the registry asked for.
+func (e *endpoint) authorization(ctx context.Context, c sandbox.Credential) (string, error) {
+	switch {
+	case c.RegistryToken != "":
+		return "Bearer " + c.RegistryToken, nil
+	case strings.EqualFold(e.challenge.Scheme, "bearer"):
+		return e.token(ctx, c)
+	case c.Username == "" && c.Password == "":
+		return "", nil
+	}
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.Username+":"+c.Password)), nil
+}
+
+// token exchanges a credential, or none, for a token that allows to pull from the repository.
+func (e *endpoint) token(ctx context.Context, c sandbox.Credential) (string, error) {
+	realm, err := url.Parse(e.challenge.Parameters["realm"])
+	if err != nil || realm.Host == "" {
+		return "", fmt.Errorf("%s names no issuer of its tokens", e.host)
+	}
+	anonymous := c == sandbox.Credential{}
+	if !anonymous && !e.trusts(realm.Host) {
+		return "", &tokenError{fmt.Errorf("%s wants the credentials sent to %s, which is not of its own domain: they stay here "+
+			"(tokenHosts in the node's configuration of registries allows it)", e.host, realm.Host)}
+	}
+	auth := authn.Anonymous
+	if !anonymous {
+		auth = authn.FromConfig(authn.AuthConfig{Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken})
+	}
+	registry, err := e.registry()
+	if err != nil {
+		return "", err
+	}
+	scope := registry.Repo(e.repo).Scope(transport.PullScope)
+	if !strings.HasSuffix(scope, ":"+e.repo+":"+transport.PullScope) {
+		scope = "repository:" + e.repo + ":" + transport.PullScope
+	}
+	got, err := transport.Exchange(ctx, registry, auth, &pinned{inner: e.transport, host: realm.Host}, []string{scope}, e.challenge)
+	if err != nil {
+		return "", &tokenError{fmt.Errorf("get a token for %s from %s: %w", e.host, realm.Host, plainly(err))}
+	}
+	if got.AccessToken != "" {
+		return "Bearer " + got.AccessToken, nil
+	}
+	return "Bearer " + got.Token, nil
+}
+
+// trusts tells whether credentials for the registry may be sent to a host: itself, one of its own domain, or one that the
+// configuration names.
+func (e *endpoint) trusts(host string) bool {
+	return host == e.host || slices.Contains(e.tokenHosts, host) || sameDomain(hostname(host), hostname(e.host))
+}
+
+func sameDomain(a, b string) bool {
+	if net.ParseIP(a) != nil || net.ParseIP(b) != nil {
+		return false
+	}
+	domain, err := publicsuffix.EffectiveTLDPlusOne(a)
+	if err != nil {
+		return false
+	}
+	other, err := publicsuffix.EffectiveTLDPlusOne(b)
+	return err == nil && domain == other
+}
+
+// pinned keeps requests that may carry a credential from being redirected to another host.
+type pinned struct {
+	inner http.RoundTripper
+	host  string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *pinned) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Host != p.host {
+		return nil, fmt.Errorf("it redirected to %s, another host", req.URL.Host)
+	}
+	return p.inner.RoundTrip(req)
+}
+
+// plainly takes the URL away that package net/http puts before its errors: it says nothing to the user, and may be long.
+func plainly(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,262 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"edgepod/wasmrt/atomicfile"
+	"edgepod/wasmrt/image/remote"
+	"edgepod/wasmrt/sandbox"
+)
+
+// Resolve returns the image that a reference names, importing it if the store lacks it. Errors that the user can mend are
+// *sandbox.ImageError.
+//
+// Files are looked at each time, so that a program that was built anew is the one that runs; where the file has gone, what
+// was imported from it is used unless the policy is Always. Registries are asked as the kubelet does: with IfNotPresent only
+// for what is not here, or was fetched with credentials that the request does not have.
+func (s *Store) Resolve(ctx context.Context, req sandbox.PullRequest) (Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return Entry{}, err
+	}
+	var e Entry
+	var err error
+	if isLocal(req.Ref) {
+		e, err = s.resolveLocal(ctx, req)
+	} else {
+		e, err = s.resolveRemote(ctx, req)
+	}
+	if err != nil && ctx.Err() != nil {
+		return Entry{}, context.Cause(ctx)
+	}
+	if err != nil {
+		return Entry{}, imageError(req.Ref, err)
+	}
+	return e, nil
+}
+
+// isLocal tells references to files and to built-in modules from those to registries.
+func isLocal(ref string) bool {
+	for _, prefix := range []string{"file:", "./", "../", BuiltinPrefix} {
+		if strings.HasPrefix(ref, prefix) {
+			return true
+		}
+	}
+	return filepath.IsAbs(ref)
+}
+
+func (s *Store) resolveLocal(ctx context.Context, req sandbox.PullRequest) (Entry, error) {
+	src, err := s.locate(req.Ref)
+	if err != nil {
+		if req.Policy != sandbox.PullAlways && errors.Is(err, fs.ErrNotExist) {
+			if ref, ok := s.remembered(req.Ref); ok {
+				if e, ok := s.Get(ref.Digest); ok {
+					return e, nil
+				}
+			}
+		}
+		return Entry{}, err
+	}
+	defer src.close()
+	if e, ok := s.recall(src); ok {
+		return e, nil
+	}
+	data, err := src.read(s.cfg.Limits.Module)
+	if err != nil {
+		return Entry{}, err
+	}
+	e, err := s.addFile(ctx, data)
+	if err != nil {
+		return Entry{}, err
+	}
+	s.remember(reference{Ref: req.Ref, Digest: e.Digest})
+	s.memorize(src, e)
+	return e, nil
+}
+
+// addFile stores a module that is a file.
+func (s *Store) addFile(ctx context.Context, data []byte) (Entry, error) {
+	name := sumOf(data)
+	if e, ok := s.Get("sha256:" + name); ok {
+		return e, nil
+	}
+	unlock, err := s.lockFile(ctx, unix.LOCK_SH)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer unlock()
+	r := record{Entry: Entry{Digest: "sha256:" + name, Size: int64(len(data))}}
+	if err := s.addModule(data, &r); err != nil {
+		return Entry{}, err
+	}
+	return s.commit(r)
+}
+
+func (s *Store) resolveRemote(ctx context.Context, req sandbox.PullRequest) (Entry, error) {
+	targets, err := s.targets(req)
+	if err != nil {
+		return Entry{}, err
+	}
+	short := shortKey(req)
+	if req.Policy != sandbox.PullAlways {
+		if e, ok := s.present(ctx, req, targets, short); ok {
+			return e, nil
+		}
+	}
+	if req.Policy == sandbox.PullNever {
+		return Entry{}, &sandbox.ImageError{
+			Reason: sandbox.ReasonErrImageNeverPull, Ref: req.Ref,
+			Message: "the image is not on this node, or not for this pod's credentials, and its pull policy is Never",
+		}
+	}
+	for i, t := range targets {
+		e, err := s.pullTarget(ctx, req, t)
+		if err == nil {
+			if len(targets) > 1 {
+				s.remember(reference{Ref: short, Target: cmp.Or(t.builtin, t.key())})
+			}
+			return e, nil
+		}
+		if i == len(targets)-1 || !t.cluster || !errors.Is(err, remote.ErrNotFound) {
+			return Entry{}, explainPull(t, err)
+		}
+	}
+	return Entry{}, problem("there is no such image")
+}
+
+// pullTarget gets one of the images that the reference may mean.
+func (s *Store) pullTarget(ctx context.Context, req sandbox.PullRequest, t target) (Entry, error) {
+	if t.builtin == "" {
+		return s.pull(ctx, t, req.Credentials)
+	}
+	e, err := s.resolveLocal(ctx, sandbox.PullRequest{Ref: t.builtin, Policy: req.Policy})
+	e.Note = aliasNote(req.Ref, t.builtin)
+	return e, err
+}
+
+// present returns what the store has for a reference, if the request may use it.
+func (s *Store) present(ctx context.Context, req sandbox.PullRequest, targets []target, short string) (Entry, bool) {
+	meant := ""
+	if len(targets) > 1 {
+		ref, ok := s.remembered(short)
+		if !ok && req.Policy != sandbox.PullNever {
+			return Entry{}, false // only asking tells which one it is
+		}
+		meant = ref.Target
+	}
+	for _, t := range targets {
+		if meant != "" && meant != cmp.Or(t.builtin, t.key()) {
+			continue
+		}
+		if t.builtin != "" {
+			e, err := s.pullTarget(ctx, req, t)
+			return e, err == nil
+		}
+		ref, ok := s.remembered(t.key())
+		if !ok || !ref.allows(t, req.Credentials) {
+			continue
+		}
+		if e, ok := s.Get(ref.Digest); ok {
+			e.ID = t.id(ref.Digest)
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// explainPull gives the errors of a registry words for the user.
+func explainPull(t target, err error) error {
+	switch {
+	case t.builtin != "":
+		return err
+	case errors.Is(err, remote.ErrNotFound):
+		return problem(fmt.Sprintf("there is no image %s: %v", t.shown(), err))
+	case errors.Is(err, remote.ErrUnauthorized):
+		return problem(fmt.Sprintf("%s is not there, or needs credentials that allow to pull it (imagePullSecrets): %v", t.shown(), err))
+	}
+	return err
+}
+
+// reference is what the store keeps of a reference: the digest of the image, or for a short name the target that it meant.
+type reference struct {
+	Ref    string `json:"ref"`
+	Digest string `json:"digest,omitempty"`
+	Target string `json:"target,omitempty"`
+	// Proofs are the credentials that the image was fetched with, unrecognizably; empty where it needed none.
+	Proofs []string `json:"proofs,omitempty"`
+}
+
+// shortKey names a reference without a host: what it means depends on the namespace.
+func shortKey(req sandbox.PullRequest) string { return "short " + req.Namespace + " " + req.Ref }
+
+// allows tells whether a request with these credentials may use what another one has fetched.
+func (r reference) allows(t target, credentials []sandbox.Credential) bool {
+	if len(r.Proofs) == 0 {
+		return true
+	}
+	for _, c := range remote.Matching(credentials, t.repo.Name()) {
+		for _, proof := range r.Proofs {
+			if proof == proofOf(t, c) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// proofOf stands for a credential that a registry accepted.
+func proofOf(t target, c sandbox.Credential) string {
+	return sumOf(fmt.Appendf(nil, "%q %q %q %q %q", t.repo.Name(), c.Username, c.Password, c.IdentityToken, c.RegistryToken))
+}
+
+func (s *Store) refPath(ref string) string { return s.path(refDir, sumOf([]byte(ref))) }
+
+// remember keeps a reference. That it is lost in a power cut does no harm.
+func (s *Store) remember(r reference) {
+	old, ok := s.remembered(r.Ref)
+	if ok && old.Digest == r.Digest && old.Target == r.Target && len(r.Proofs) > 0 && len(old.Proofs) > 0 {
+		const most = 32
+		for _, proof := range old.Proofs {
+			if proof != r.Proofs[0] && len(r.Proofs) < most {
+				r.Proofs = append(r.Proofs, proof)
+			}
+		}
+	}
+	// Without it the image is only fetched again.
+	_ = atomicfile.WriteJSON(s.refPath(r.Ref), r, false)
+}
+
+func (s *Store) remembered(ref string) (reference, bool) {
+	var r reference
+	if err := atomicfile.ReadJSON(s.refPath(ref), &r, metaLimit); err != nil || r.Ref != ref {
+		return reference{}, false
+	}
+	return r, true
+}
+
+// memorize remembers what a file looked like, if that tells whether it has changed.
+func (s *Store) memorize(src *source, e Entry) {
+	if !src.stable() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memo[src.key] = memo{size: src.size, modTime: src.modTime, digest: e.Digest}
+}
+
+func (s *Store) recall(src *source) (Entry, bool) {
+	s.mu.Lock()
+	m, ok := s.memo[src.key]
+	s.mu.Unlock()
+	if !ok || m.size != src.size || !m.modTime.Equal(src.modTime) {
+		return Entry{}, false
+	}
+	return s.Get(m.digest)
+}

@@ -1,0 +1,98 @@
+package image
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// A user of the store's folder is a process's Store: a file that it holds a lock on as long as it lives, which names the
+// images that it needs, and a folder for what is in the making.
+//
+//	DIR/users/NAME       digests, a line each
+//	DIR/staging/NAME/    gone with the user
+
+// join makes this Store a user, and clears away what dead ones left.
+func (s *Store) join() error {
+	if err := s.buryDead(); err != nil {
+		return err
+	}
+	for {
+		f, err := os.CreateTemp(s.path(userDir), "u")
+		if err != nil {
+			return err
+		}
+		if claim(f, f.Name()) {
+			s.user = f
+			return os.Mkdir(s.staging(), 0o700)
+		}
+		// Another process has taken it for a dead one's.
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+}
+
+// staging is the user's own folder.
+func (s *Store) staging() string { return s.path(stagingDir, filepath.Base(s.user.Name())) }
+
+// buryDead removes the traces of users whose process is gone.
+func (s *Store) buryDead() error {
+	// A user has its file before it has its folder, so that a folder seen first has its file if it is alive.
+	folders, err := listNames(s.path(stagingDir))
+	if err != nil {
+		return err
+	}
+	alive, err := s.users()
+	if err != nil {
+		return err
+	}
+	for _, name := range folders {
+		if _, ok := alive[name]; !ok {
+			if err := os.RemoveAll(s.path(stagingDir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// users returns what the users that are alive have written down, and removes the files of others.
+func (s *Store) users() (map[string][]byte, error) {
+	names, err := listNames(s.path(userDir))
+	if err != nil {
+		return nil, err
+	}
+	alive := map[string][]byte{}
+	for _, name := range names {
+		path := s.path(userDir, name)
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue // just gone
+		}
+		if claim(f, path) {
+			err = os.Remove(path)
+		} else {
+			alive[name], err = io.ReadAll(f)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return alive, nil
+}
+
+// Close lets go of the folder. The store is not used afterwards.
+func (s *Store) Close() error {
+	return errors.Join(os.RemoveAll(s.staging()), os.Remove(s.user.Name()), s.user.Close())
+}
+
+func listNames(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	names, err := f.Readdirnames(-1)
+	return names, errors.Join(err, f.Close())
+}
