@@ -18,10 +18,7 @@ type dialing struct {
 	local    *Local
 	fd       int
 	from, to netip.AddrPort
-	// timer is a timerfd, negative while none was needed.
-	timer int
-	pause time.Duration
-	until time.Time
+	until    time.Time
 }
 
 // The time between two tries where a listener's queue is full, and how long it is tried.
@@ -30,6 +27,35 @@ const (
 	lastPause   = 100 * time.Millisecond
 	dialTimeout = 2 * time.Minute
 )
+
+// retry is when connections that wait for room in a listener's queue are tried again: all of them at once.
+type retry struct {
+	// fd is a timerfd, negative while none was needed.
+	fd    int
+	pause time.Duration
+}
+
+// arm sets the timer. The pause grows until a connection was made.
+func (r *retry) arm() error {
+	if r.fd < 0 {
+		fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+		if err != nil {
+			return err
+		}
+		r.fd = fd
+	}
+	r.pause = min(max(2*r.pause, firstPause), lastPause)
+	return unix.TimerfdSettime(r.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(r.pause))}, nil)
+}
+
+func (r *retry) close() error {
+	if r.fd < 0 {
+		return nil
+	}
+	fd := r.fd
+	r.fd = -1
+	return unix.Close(fd)
+}
 
 // Dial connects to a TCP port of the pod.
 func (l *Local) Dial(from, to netip.AddrPort) (Pending[*Conn], error) {
@@ -41,7 +67,7 @@ func (l *Local) Dial(from, to netip.AddrPort) (Pending[*Conn], error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialing{local: l, fd: fd, to: to, timer: -1}
+	d := &dialing{local: l, fd: fd, to: to}
 	if err := d.name(from); err != nil {
 		_ = unix.Close(fd)
 		return nil, err
@@ -78,7 +104,7 @@ func (d *dialing) name(from netip.AddrPort) error {
 	return unix.EADDRNOTAVAIL
 }
 
-func (d *dialing) FD() int { return d.timer }
+func (d *dialing) FD() int { return d.local.retry.fd }
 
 func (d *dialing) Finish() (*Conn, error) {
 	err := d.connect(false)
@@ -88,7 +114,7 @@ func (d *dialing) Finish() (*Conn, error) {
 	switch err {
 	case nil:
 		conn := &Conn{FD: d.fd, Local: d.from, Remote: d.to}
-		d.fd = -1
+		d.fd, d.local.retry.pause = -1, 0
 		return conn, nil
 	case unix.EAGAIN:
 		return nil, d.again()
@@ -110,36 +136,26 @@ func (d *dialing) connect(loopback bool) error {
 	}
 }
 
-// again sets the timer for the next try.
+// again has the connection tried again, unless that was done for long enough.
 func (d *dialing) again() error {
-	if d.timer < 0 {
-		fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-		if err != nil {
-			return err
-		}
-		d.timer, d.pause, d.until = fd, firstPause, time.Now().Add(dialTimeout)
-	}
-	if time.Now().After(d.until) {
+	now := time.Now()
+	switch {
+	case d.until.IsZero():
+		d.until = now.Add(dialTimeout)
+	case now.After(d.until):
 		return unix.ETIMEDOUT
 	}
-	next := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d.pause))}
-	if err := unix.TimerfdSettime(d.timer, 0, &next, nil); err != nil {
+	if err := d.local.retry.arm(); err != nil {
 		return err
 	}
-	d.pause = min(2*d.pause, lastPause)
 	return unix.EAGAIN
 }
 
 func (d *dialing) Close() error {
-	var first error
-	for _, fd := range []*int{&d.fd, &d.timer} {
-		if *fd < 0 {
-			continue
-		}
-		if err := unix.Close(*fd); first == nil {
-			first = err
-		}
-		*fd = -1
+	if d.fd < 0 {
+		return nil
 	}
-	return first
+	fd := d.fd
+	d.fd = -1
+	return unix.Close(fd)
 }

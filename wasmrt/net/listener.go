@@ -44,7 +44,7 @@ func bound(kind int, path string) (int, error) {
 	return fd, nil
 }
 
-// FD is readable when there is a connection to accept.
+// FD is readable when there is a connection to accept, and negative while the listener is parked.
 func (l *Listener) FD() int { return l.fd }
 
 // Addr is where it is bound.
@@ -57,8 +57,29 @@ const (
 	maxBacklog = 4096
 )
 
+// Park keeps the port without a descriptor, for who connects from it. Listen makes a new one.
+func (l *Listener) Park() {
+	if l.fd < 0 {
+		return
+	}
+	// A socket that stays is removed by Listen, or by the port's next holder.
+	_ = unix.Unlink(l.path)
+	// Nothing was written that could be lost.
+	_ = unix.Close(l.fd)
+	l.fd = -1
+}
+
 // Listen begins to take connections, of which about backlog may wait to be accepted. It may be called again.
 func (l *Listener) Listen(backlog int) error {
+	if l.fd < 0 {
+		// Where it was not removed, binding tells.
+		_ = unix.Unlink(l.path)
+		fd, err := bound(unix.SOCK_STREAM, l.path)
+		if err != nil {
+			return err
+		}
+		l.fd = fd
+	}
 	return unix.Listen(l.fd, min(max(backlog, minBacklog), maxBacklog))
 }
 
@@ -96,11 +117,9 @@ func (l *Local) near(peer netip.Addr) netip.Addr {
 
 // Close gives up the port. Connections that were accepted stay.
 func (l *Listener) Close() error {
-	// A socket that stays is removed by the port's next holder.
-	_ = unix.Unlink(l.path)
-	err := unix.Close(l.fd)
+	l.Park()
 	l.local.claims.release(TCP, l.addr.Port())
-	return err
+	return nil
 }
 
 // peerOf reads the address in a peer's name. A peer that has none is localhost, port 0.

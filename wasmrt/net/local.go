@@ -3,6 +3,7 @@
 package net
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -29,6 +30,7 @@ type Local struct {
 	cfg    Config
 	dir    string
 	claims claims
+	retry  retry
 }
 
 var _ Network = (*Local)(nil)
@@ -41,7 +43,7 @@ const (
 
 // Open opens the localhost in a folder that exists. Close it when all that was made with it is closed.
 func Open(cfg Config) (*Local, error) {
-	l := &Local{cfg: cfg, claims: claims{fd: -1}}
+	l := &Local{cfg: cfg, claims: claims{fd: -1}, retry: retry{fd: -1}}
 	if dir := filepath.Clean(cfg.Dir); dir != "." {
 		l.dir = dir + "/"
 	}
@@ -60,7 +62,7 @@ func Open(cfg Config) (*Local, error) {
 }
 
 // Close gives up the ports that are still held.
-func (l *Local) Close() error { return l.claims.close() }
+func (l *Local) Close() error { return errors.Join(l.claims.close(), l.retry.close()) }
 
 // path is where the socket of a port is.
 func (l *Local) path(protocol Protocol, port uint16, loopback bool) string {

@@ -136,7 +136,9 @@ func (p *packets) Receive(bufs [][]byte, peek bool) (Packet, error) {
 	if peek {
 		flags |= unix.MSG_PEEK
 	}
-	list := p.list(bufs)
+	// The host takes so many buffers, the header among them.
+	const most = 1024
+	list := p.list(bufs[:min(len(bufs), most-1)])
 	defer clear(list)
 	for {
 		n, _, _, _, err := unix.RecvmsgBuffers(p.fd, list, nil, flags)

@@ -72,33 +72,33 @@ func (a guestAddr) get() (netip.Addr, error) {
 	return netip.Addr{}, fs.AFNoSupport
 }
 
-// put writes an address as the socket's family has it, or returns NoMem where it does not fit.
-func (a guestAddr) put(s *socket, ip netip.Addr) error {
-	if s.family == familyINET6 {
-		return a.putBytes(familyINET6, ip.As16())
-	}
-	var b [16]byte
-	if ip := ip.Unmap(); ip.Is4() {
-		v4 := ip.As4()
-		copy(b[:], v4[:])
-	}
-	return a.putBytes(familyINET4, b)
+// fits tells whether an address of the socket's family has room.
+func (a guestAddr) fits(s *socket) bool {
+	return len(a) >= sizeINET6 || s.family == familyINET4 && len(a) >= sizeINET4
 }
 
-func (a guestAddr) putBytes(family uint16, ip [16]byte) error {
-	size := sizeINET6
-	if family == familyINET4 {
-		size = sizeINET4
-	}
-	switch {
-	case len(a) == sizeWide:
-		clear(a)
-		binary.LittleEndian.PutUint16(a, family)
-		copy(a[2:], ip[:size])
-	case len(a) < size:
+// put writes an address as the socket's family has it, or returns NoMem where it does not fit.
+func (a guestAddr) put(s *socket, ip netip.Addr) error {
+	if !a.fits(s) {
 		return fs.NoMem
+	}
+	b := []byte(a)
+	if len(a) == sizeWide {
+		clear(a)
+		binary.LittleEndian.PutUint16(a, uint16(s.family))
+		b = a[2:]
+	}
+	ip = ip.Unmap()
+	switch {
+	case s.family == familyINET6:
+		as := ip.As16()
+		copy(b, as[:])
+	case ip.Is4():
+		as := ip.As4()
+		copy(b, as[:])
 	default:
-		copy(a, ip[:size])
+		// A peer whose address this socket has no way to tell.
+		clear(b[:sizeINET4])
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package wasi
 import (
 	"encoding/binary"
 	"net/netip"
-	"strings"
 
 	"edgepod/wasmrt/fs"
 	"edgepod/wasmrt/net"
@@ -17,44 +16,37 @@ const (
 	typeStream = 2
 )
 
-// socketExtension lists WasmEdge's functions for sockets. Two versions share their names, and differ in their
-// parameters, by which each import is told apart; programs mix them. Version 2 has names of its own too.
+// socketExtension lists WasmEdge's functions for sockets. Two versions share their names and differ in their parameters, by
+// which each import is told apart: programs mix them. Version 2 has names of its own too.
 func socketExtension() []function {
-	list := []function{
+	return []function{
 		{name: "sock_open", params: "iii", run: (*Host).sockOpen},
+		{name: "sock_open_v2", params: "iii", run: (*Host).sockOpen},
 		{name: "sock_bind", params: "iii", run: (*Host).sockBind},
+		{name: "sock_bind_v2", params: "iii", run: (*Host).sockBind},
 		{name: "sock_connect", params: "iii", run: (*Host).sockConnect},
+		{name: "sock_connect_v2", params: "iii", run: (*Host).sockConnect},
 		{name: "sock_listen", params: "ii", run: (*Host).sockListen},
+		{name: "sock_listen_v2", params: "ii", run: (*Host).sockListen},
 		{name: "sock_accept", params: "ii", run: (*Host).sockAccept1},
+		{name: "sock_accept_v2", params: "iii", run: (*Host).sockAccept},
+		{name: "sock_recv_v2", params: "iiiiii", run: (*Host).sockRecv},
 		{name: "sock_recv_from", params: "iiiiiii", run: (*Host).sockRecvFrom1},
 		{name: "sock_recv_from", params: "iiiiiiii", run: (*Host).sockRecvFrom},
+		{name: "sock_recv_from_v2", params: "iiiiiiii", run: (*Host).sockRecvFrom},
+		{name: "sock_send_v2", params: "iiiii", run: (*Host).sockSend},
 		{name: "sock_send_to", params: "iiiiiii", run: (*Host).sockSendTo},
+		{name: "sock_send_to_v2", params: "iiiiiii", run: (*Host).sockSendTo},
 		{name: "sock_getlocaladdr", params: "iiii", run: (*Host).sockGetlocaladdr1},
 		{name: "sock_getlocaladdr", params: "iii", run: (*Host).sockGetlocaladdr},
+		{name: "sock_getlocaladdr_v2", params: "iii", run: (*Host).sockGetlocaladdr},
 		{name: "sock_getpeeraddr", params: "iiii", run: (*Host).sockGetpeeraddr1},
 		{name: "sock_getpeeraddr", params: "iii", run: (*Host).sockGetpeeraddr},
+		{name: "sock_getpeeraddr_v2", params: "iii", run: (*Host).sockGetpeeraddr},
 		{name: "sock_getsockopt", params: "iiiii", run: (*Host).sockGetsockopt},
 		{name: "sock_setsockopt", params: "iiiii", run: (*Host).sockSetsockopt},
 		{name: "sock_getaddrinfo", params: "iiiiiiii", run: (*Host).sockGetaddrinfo},
 	}
-	second := []function{
-		{name: "sock_accept", params: "iii", run: (*Host).sockAccept},
-		{name: "sock_recv", params: "iiiiii", run: (*Host).sockRecv},
-		{name: "sock_send", params: "iiiii", run: (*Host).sockSend},
-	}
-	for _, f := range list {
-		switch {
-		case strings.HasPrefix(f.name, "sock_get") && f.params != "iii", f.name == "sock_setsockopt",
-			f.name == "sock_accept", f.name == "sock_recv_from" && f.params == "iiiiiii":
-			continue
-		}
-		second = append(second, f)
-	}
-	for _, f := range second {
-		f.name += "_v2"
-		list = append(list, f)
-	}
-	return list
 }
 
 func (h *Host) sockOpen(mem guestMemory, p params) error {
@@ -152,6 +144,9 @@ func (h *Host) recvFrom(mem guestMemory, p params, port, size, flags uint32) err
 	a, err := addrAt(mem, p.u32(3))
 	if err != nil {
 		return err
+	}
+	if a != nil && !a.fits(s) {
+		return fs.NoMem
 	}
 	from, err := h.recv(mem, p.u32(0), p.u32(1), p.u32(2), p.u32(4), size, flags)
 	if err != nil {

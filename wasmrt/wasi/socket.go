@@ -178,6 +178,7 @@ func (s *socket) connect(h *Host, to netip.AddrPort, nonblock bool) error {
 	var from netip.AddrPort
 	if s.listener != nil {
 		from = s.listener.Addr()
+		s.listener.Park()
 	}
 	s.failed = nil
 	var err error
