@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"edgepod/wasmrt/compile"
 	"edgepod/wasmrt/fs"
 	"edgepod/wasmrt/harden"
+	"edgepod/wasmrt/net"
 	"edgepod/wasmrt/sandbox"
 	"edgepod/wasmrt/wasi"
 )
@@ -80,7 +82,7 @@ func (e *ending) load(req Request, out *os.File) error {
 	keep := hardening(req)
 	makeRoomForDatagrams(req)
 	layers := harden.Confine(keep)
-	host, err := newHost(req, e.log, tree)
+	host, err := newHost(req, e.log, tree, g.imports())
 	if err != nil {
 		return err
 	}
@@ -153,20 +155,51 @@ func openTree(req Request) (*fs.Tree, error) {
 	return tree, nil
 }
 
-func newHost(req Request, log *Log, tree *fs.Tree) (*wasi.Host, error) {
+// newHost opens the pod's network and makes the guest's world. Sockets are made as the user that the process has become,
+// in its working directory, which is the network's folder.
+func newHost(req Request, log *Log, tree *fs.Tree, imports []wasi.Import) (*wasi.Host, error) {
 	spec := req.Container
 	env := spec.Env
 	if spec.WorkingDir != "" {
 		env = append(env[:len(env):len(env)], "PWD="+spec.WorkingDir)
 	}
-	host, err := wasi.New(wasi.Config{
+	network, err := net.Open(net.Config{Dir: ".", Hostname: req.Hostname})
+	if err != nil {
+		return nil, err
+	}
+	cfg := wasi.Config{
 		Args: spec.Args, Env: env, FS: tree, MaxFiles: maxFiles - reservedFiles,
-		Stdout: log.Stream("stdout"), Stderr: log.Stream("stderr"), StopDescriptor: true,
-	})
+		Stdout: log.Stream("stdout"), Stderr: log.Stream("stderr"), StdinOpen: spec.Stdin, StopDescriptor: true,
+		Net: network, NonblockListeners: req.Language == "go",
+	}
+	if wasi.TakesListeners(imports) {
+		cfg.Listeners = listeners(spec.Ports)
+	}
+	host, err := wasi.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the guest: %w", err)
 	}
 	return host, nil
+}
+
+// listeners are the declared ports, on every address of the pod. One that is declared twice is one.
+func listeners(ports []sandbox.Port) (out []wasi.Listener) {
+	type key struct {
+		protocol string
+		number   uint16
+	}
+	declared := map[key]bool{}
+	for _, p := range ports {
+		k := key{p.Protocol, p.Number}
+		if declared[k] {
+			continue
+		}
+		declared[k] = true
+		out = append(out, wasi.Listener{
+			Name: p.Name, Protocol: net.Protocol(p.Protocol), Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), p.Number),
+		})
+	}
+	return out
 }
 
 // reservedFiles are the descriptors that the process itself needs.
@@ -197,6 +230,17 @@ func prepare(ctx context.Context, req Request, wasm []byte) (*guest, error) {
 		return nil, fmt.Errorf("the module cannot be run with this memory limit, which leaves it %d MiB: %w", req.Pages/16, err)
 	}
 	return &guest{ctx: experimental.WithMemoryAllocator(ctx, allocator{}), runtime: rt, compiled: compiled}, nil
+}
+
+// imports are what the guest imports.
+func (g *guest) imports() []wasi.Import {
+	defs := g.compiled.ImportedFunctions()
+	out := make([]wasi.Import, len(defs))
+	for i, def := range defs {
+		module, name, _ := def.Import()
+		out[i] = wasi.Import{Module: module, Name: name, Params: def.ParamTypes(), Results: def.ResultTypes()}
+	}
+	return out
 }
 
 // link makes the host modules that the guest imports.

@@ -36,14 +36,14 @@ var buildGuests = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	guestDir = dir
-	cmd := exec.Command("clang", "--target=wasm32-wasi", "--sysroot=/usr", "-Oz", "-s", "-o", filepath.Join(dir, "guest.wasm"),
-		"testdata/guest.c")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", &buildError{out: out, err: err}
-	}
-	cmd = exec.Command("clang", "--target=wasm32-wasi", "--sysroot=/usr", "-O1", "-o", filepath.Join(dir, "names.wasm"), "testdata/guest.c")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", &buildError{out: out, err: err}
+	for name, args := range map[string][]string{
+		"guest.wasm": {"-Oz", "-s", "testdata/guest.c"}, "names.wasm": {"-O1", "testdata/guest.c"},
+		"serve.wasm": {"-Oz", "-s", "testdata/net.c"}, "call.wasm": {"-Oz", "-s", "-DCALL", "testdata/net.c"},
+	} {
+		args = append([]string{"--target=wasm32-wasi", "--sysroot=/usr", "-o", filepath.Join(dir, name)}, args...)
+		if out, err := exec.Command("clang", args...).CombinedOutput(); err != nil {
+			return "", &buildError{out: out, err: err}
+		}
 	}
 	for name, wasm := range map[string][]byte{
 		"table.wasm": tableBomb(), "recurse.wasm": recursionBomb(), "compile.wasm": compileBomb(1500, 6000),
@@ -89,7 +89,7 @@ func child(t testing.TB) string {
 	return path
 }
 
-// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), table.wasm, recurse.wasm, compile.wasm.
+// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), serve.wasm, call.wasm, table.wasm, recurse.wasm and compile.wasm.
 func guests(t testing.TB) string {
 	t.Helper()
 	dir, err := buildGuests()
