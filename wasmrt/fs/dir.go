@@ -3,6 +3,8 @@
 package fs
 
 import (
+	"strings"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -120,14 +122,21 @@ func setTimes(fd int, name string, times Times) error {
 	return nil
 }
 
-// Readlink returns the text of the link at path.
+// Readlink returns the text of the link at path. A path that ends with a slash means what is behind a link.
 func (d *Dir) Readlink(path string) (text string, _ error) {
-	err := d.lookup(path, false, func(to target) (err error) {
+	follow := endsWithSlash(path)
+	err := d.lookup(path, follow, func(to target) (err error) {
 		switch {
 		case to.name == "" || to.file != nil:
 			return Inval
 		case to.at.h == nil:
 			return NoEnt
+		case follow:
+			st, err := to.stat()
+			if err := to.mustSuit(st, follow, err); err != nil {
+				return err
+			}
+			return Inval
 		}
 		text, err = readlink(to.at.h.fd, to.name)
 		return err
@@ -192,13 +201,10 @@ func (to target) slashed() error {
 	return NotDir
 }
 
-// removable returns an error where the entry cannot be taken away, for why it is reached or where it is.
+// removable returns an error where the entry cannot be taken away, for how it is reached or where it is.
 func (to target) removable() error {
-	switch {
-	case to.fixed:
+	if to.fixed || to.name == "" {
 		return Busy
-	case to.name == "":
-		return Inval
 	}
 	return to.at.writable()
 }
@@ -209,11 +215,26 @@ func (d *Dir) Rmdir(path string) error {
 		if to.file != nil {
 			return NotDir
 		}
+		if to.name == "" {
+			return notByThisName(path)
+		}
 		if err := to.removable(); err != nil {
 			return err
 		}
 		return errnoErr(unix.Unlinkat(to.at.h.fd, to.name, unix.AT_REMOVEDIR))
 	})
+}
+
+// notByThisName is the answer to removing a folder that is a mount point, or whose path ends in a dot or two.
+func notByThisName(path string) error {
+	_, last := splitLast(path)
+	switch strings.TrimRight(last, "/") {
+	case ".":
+		return Inval
+	case "..":
+		return NotEmpty
+	}
+	return Busy
 }
 
 // Unlink removes what is not a folder.

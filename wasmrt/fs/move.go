@@ -31,11 +31,13 @@ func (d *Dir) Rename(from string, toDir *Dir, to string) error {
 	})
 }
 
-// Link makes a second name, at the path to of another folder, for the file at from. A link at from is not followed.
+// Link makes a second name, at the path to of another folder, for the file at from. A link at from is not followed,
+// unless a slash after it says that a folder is meant, which has one name alone.
 func (d *Dir) Link(from string, toDir *Dir, to string) error {
-	return d.lookup(from, false, func(a target) error {
+	follow := endsWithSlash(from)
+	return d.lookup(from, follow, func(a target) error {
 		st, err := a.stat()
-		if err = a.mustSuit(st, false, err); err != nil {
+		if err = a.mustSuit(st, follow, err); err != nil {
 			return err
 		}
 		return toDir.lookup(to, false, func(b target) error {

@@ -9,8 +9,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +22,8 @@ import (
 // Both must answer the same and look the same, but for paths that lead out, which end the round.
 func TestOperationsAreTheHosts(t *testing.T) {
 	total := 0
-	for seed := range uint64(60) {
+	end := time.Now().Add(testTime(t, time.Second))
+	for seed := uint64(0); seed < 30 || time.Now().Before(end); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		ours := t.TempDir()
 		// Paths of the host's side may lead out, but not farther than the test's own folder.
@@ -31,7 +35,7 @@ func TestOperationsAreTheHosts(t *testing.T) {
 		for i := range 400 {
 			op := randomOperation(rng)
 			got := op.inTree(d)
-			if got == Perm {
+			if got.errno == Perm {
 				break
 			}
 			total++
@@ -53,24 +57,42 @@ type operation struct {
 	what     string
 	from, to string
 	flags    OpenFlags
+	// nanos is a time, or what is written.
+	nanos uint64
 }
 
 func (op operation) String() string {
-	return fmt.Sprintf("%s %q %q %+v", op.what, op.from, op.to, op.flags)
+	return fmt.Sprintf("%s %q %q %+v %d", op.what, op.from, op.to, op.flags, op.nanos)
 }
+
+// outcome is what an operation answers.
+type outcome struct {
+	errno Errno
+	text  string
+}
+
+func failed(err error) outcome { return outcome{errno: ErrnoOf(err)} }
 
 func randomOperation(rng *rand.Rand) operation {
-	whats := []string{"mkdir", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "open", "open", "open", "stat", "lstat", "readlink"}
-	yes := func() bool { return rng.IntN(3) == 0 }
-	return operation{
-		what: whats[rng.IntN(len(whats))], from: randomPath(rng), to: randomPath(rng),
-		flags: OpenFlags{
-			Follow: rng.IntN(2) == 0, Create: rng.IntN(2) == 0, Exclusive: yes(), Truncate: yes(), Directory: yes(), Read: true, Write: yes(),
-		},
+	whats := []string{
+		"mkdir", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "open", "open", "open", "stat", "lstat", "readlink", "times",
+		"ltimes", "write", "read", "list",
 	}
+	yes := func() bool { return rng.IntN(3) == 0 }
+	op := operation{what: whats[rng.IntN(len(whats))], from: randomPath(rng), to: randomPath(rng), nanos: rng.Uint64N(1e18)}
+	switch op.what {
+	case "open":
+		op.flags = OpenFlags{Create: rng.IntN(2) == 0, Exclusive: yes(), Truncate: yes(), Directory: yes(), Read: true, Write: yes()}
+	case "write":
+		op.flags = OpenFlags{Create: true, Write: true, Append: yes(), Truncate: yes()}
+	case "read", "list":
+		op.flags = OpenFlags{Read: true, Directory: op.what == "list"}
+	}
+	op.flags.Follow = rng.IntN(2) == 0
+	return op
 }
 
-// randomPath ends in a name, and goes back no farther than it went, as far as its names tell.
+// randomPath goes back no farther than it went, as far as its names tell.
 func randomPath(rng *rand.Rand) string {
 	var names []string
 	depth := 0
@@ -85,77 +107,149 @@ func randomPath(rng *rand.Rand) string {
 			depth++
 		}
 	}
-	return strings.Join(append(names, []string{"a", "b", "c"}[rng.IntN(3)]), "/")
+	path := strings.Join(append(names, []string{"a", "b", "c"}[rng.IntN(3)]), []string{"/", "/", "/", "//", "/./"}[rng.IntN(5)])
+	return path + []string{"", "", "", "", "", "", "/", "/.", "//", "/.."}[rng.IntN(10)]
 }
 
 // inTree does the operation in a tree.
-func (op operation) inTree(d *Dir) Errno {
-	var err error
+func (op operation) inTree(d *Dir) outcome {
 	switch op.what {
 	case "mkdir":
-		err = d.Mkdir(op.from)
+		return failed(d.Mkdir(op.from))
 	case "rmdir":
-		err = d.Rmdir(op.from)
+		return failed(d.Rmdir(op.from))
 	case "unlink":
-		err = d.Unlink(op.from)
+		return failed(d.Unlink(op.from))
 	case "rename":
-		err = d.Rename(op.from, d, op.to)
+		return failed(d.Rename(op.from, d, op.to))
 	case "link":
-		err = d.Link(op.from, d, op.to)
+		return failed(d.Link(op.from, d, op.to))
 	case "symlink":
-		err = d.Symlink(op.from, op.to)
-	case "stat", "lstat":
-		_, err = d.StatPath(op.from, op.what == "stat")
+		return failed(d.Symlink(op.from, op.to))
+	case "times", "ltimes":
+		return failed(d.SetTimesPath(op.from, op.what == "times", Times{Mtim: Time{Nanos: op.nanos, How: Set}}))
 	case "readlink":
-		_, err = d.Readlink(op.from)
-	case "open":
-		var f *File
-		var sub *Dir
-		f, sub, err = d.Open(op.from, op.flags)
-		switch {
-		case f != nil:
-			err = f.Close()
-		case sub != nil:
-			err = sub.Close()
-		}
+		text, err := d.Readlink(op.from)
+		return outcome{ErrnoOf(err), text}
+	case "stat", "lstat":
+		st, err := d.StatPath(op.from, op.what == "stat")
+		return described(st, err)
 	}
-	return ErrnoOf(err)
+	f, sub, err := d.Open(op.from, op.flags)
+	switch {
+	case f != nil:
+		return op.use(f.FD(), f.Close)
+	case sub != nil && op.what == "list":
+		var names []string
+		err := sub.ReadDir(0, func(e Entry) bool {
+			names = append(names, fmt.Sprint(e.Name, " ", e.Type))
+			return true
+		})
+		slices.Sort(names)
+		return outcome{ErrnoOf(errors.Join(err, sub.Close())), strings.Join(names, ",")}
+	case sub != nil:
+		err = sub.Close()
+	}
+	return failed(err)
+}
+
+// use reads or writes an open file, and closes it.
+func (op operation) use(fd int, closeFile func() error) outcome {
+	buf, n := make([]byte, 64), 0
+	var err error
+	switch op.what {
+	case "read":
+		n, err = unix.Read(fd, buf)
+	case "write":
+		_, err = unix.Write(fd, strconv.AppendUint(nil, op.nanos, 10))
+	}
+	return outcome{ErrnoOf(errors.Join(err, closeFile())), string(buf[:max(n, 0)])}
+}
+
+// described is the outcome of describing a file; a folder's size and links depend on the host's file system.
+func described(st Stat, err error) outcome {
+	if err != nil {
+		return failed(err)
+	}
+	if st.Type == TypeDirectory {
+		st.Size, st.Nlink = 0, 0
+	}
+	return outcome{text: fmt.Sprint(st.Type, st.Size, st.Nlink)}
 }
 
 // onHost does it beneath a folder of the host.
-func (op operation) onHost(root string) Errno {
+func (op operation) onHost(root string) outcome {
 	from, to := root+"/"+op.from, root+"/"+op.to
-	var err error
 	switch op.what {
 	case "mkdir":
-		err = unix.Mkdir(from, 0o777)
+		return failed(unix.Mkdir(from, 0o777))
 	case "rmdir":
-		err = unix.Rmdir(from)
+		return failed(unix.Rmdir(from))
 	case "unlink":
-		err = unix.Unlink(from)
+		return failed(unix.Unlink(from))
 	case "rename":
-		err = unix.Rename(from, to)
+		return failed(unix.Rename(from, to))
 	case "link":
-		err = unix.Link(from, to)
+		return made(unix.Link(from, to), to)
 	case "symlink":
-		err = unix.Symlink(op.from, to)
-	case "stat":
-		err = unix.Stat(from, new(unix.Stat_t))
-	case "lstat":
-		err = unix.Lstat(from, new(unix.Stat_t))
+		return made(unix.Symlink(op.from, to), to)
+	case "times", "ltimes":
+		flags := map[string]int{"ltimes": unix.AT_SYMLINK_NOFOLLOW}[op.what]
+		times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(int64(op.nanos))}
+		return failed(unix.UtimesNanoAt(unix.AT_FDCWD, from, times, flags))
 	case "readlink":
-		_, err = unix.Readlink(from, make([]byte, 100))
-	case "open":
-		flags := op.flags.host()
-		if op.flags.Follow {
-			flags &^= unix.O_NOFOLLOW
+		buf := make([]byte, 100)
+		n, err := unix.Readlink(from, buf)
+		return outcome{ErrnoOf(err), string(buf[:max(n, 0)])}
+	case "stat", "lstat":
+		var st unix.Stat_t
+		flags := map[string]int{"lstat": unix.AT_SYMLINK_NOFOLLOW}[op.what]
+		if err := unix.Fstatat(unix.AT_FDCWD, from, &st, flags); err != nil {
+			return described(Stat{}, err)
 		}
-		var fd int
-		if fd, err = unix.Open(from, flags, 0o666); err == nil {
-			err = unix.Close(fd)
+		return described(statOf(&st), nil)
+	}
+	return op.openOnHost(from)
+}
+
+// made is the outcome of making something other than a folder. The host says that there is a file where the path ends
+// with a slash behind one; a tree says what POSIX does, that it is no folder.
+func made(err error, path string) outcome {
+	var st unix.Stat_t
+	if err == unix.EEXIST && strings.HasSuffix(path, "/") {
+		if err := unix.Lstat(strings.TrimRight(path, "/"), &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			return failed(NotDir)
 		}
 	}
-	return ErrnoOf(err)
+	return failed(err)
+}
+
+func (op operation) openOnHost(path string) outcome {
+	flags := op.flags.host()
+	if op.flags.Follow {
+		flags &^= unix.O_NOFOLLOW
+	}
+	fd, err := unix.Open(path, flags, 0o666)
+	if err != nil {
+		return failed(err)
+	}
+	closeFile := func() error { return unix.Close(fd) }
+	st, err := fstat(fd)
+	switch {
+	case err == nil && st.Type != TypeDirectory:
+		return op.use(fd, closeFile)
+	case err != nil || op.what != "list":
+		return failed(errors.Join(err, closeFile()))
+	}
+	entries, err := os.ReadDir(path)
+	names := []string{". 3", ".. 3"}
+	for _, e := range entries {
+		st, errStat := lstat(fd, e.Name())
+		err = errors.Join(err, errStat)
+		names = append(names, fmt.Sprint(e.Name(), " ", st.Type))
+	}
+	slices.Sort(names)
+	return outcome{ErrnoOf(errors.Join(err, closeFile())), strings.Join(names, ",")}
 }
 
 // describe lists a folder with all that is in it.
@@ -164,7 +258,13 @@ func describe(t *testing.T, dir string) string {
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		text, _ := os.Readlink(p)
-		fmt.Fprintln(&b, strings.TrimPrefix(p, dir), e.Type(), text)
+		mtim := ""
+		var st unix.Stat_t
+		// Only times that an operation has set are comparable.
+		if unix.Lstat(p, &st) == nil && st.Mtim.Nano() < 1e18 {
+			mtim = fmt.Sprint(st.Mtim.Nano())
+		}
+		fmt.Fprintln(&b, strings.TrimPrefix(p, dir), e.Type(), text, mtim)
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -207,18 +207,22 @@ func TestMountPointsCannotBeTakenAway(t *testing.T) {
 		},
 	})
 	for what, err := range map[string]error{
-		"rmdir mount":        d.Rmdir("data/vol"),
-		"rmdir above":        d.Rmdir("data"),
-		"rmdir above dir":    d.Rmdir("dir"),
-		"rename mount":       d.Rename("data/vol", d, "elsewhere"),
-		"rename above":       d.Rename("data", d, "elsewhere"),
-		"rename onto":        d.Rename("dir", d, "data"),
-		"rename root":        d.Rename(".", d, "dir"),
-		"unlink single":      d.Unlink("dir/single"),
-		"rmdir of the start": d.Rmdir("."),
+		"rmdir mount":     d.Rmdir("data/vol"),
+		"rmdir above":     d.Rmdir("data"),
+		"rmdir above dir": d.Rmdir("dir"),
+		"rename mount":    d.Rename("data/vol", d, "elsewhere"),
+		"rename above":    d.Rename("data", d, "elsewhere"),
+		"rename onto":     d.Rename("dir", d, "data"),
+		"rename root":     d.Rename(".", d, "dir"),
+		"unlink single":   d.Unlink("dir/single"),
 	} {
 		if err != Busy && err != XDev {
 			t.Errorf("%s: got %v, want %v", what, err, Busy)
+		}
+	}
+	for path, want := range map[string]Errno{".": Inval, "dir/.": Inval, "data/vol/.": Inval, "dir/..": NotEmpty, "data/vol/": Busy} {
+		if err := d.Rmdir(path); err != want {
+			t.Errorf("rmdir %s: got %v, want %v", path, err, want)
 		}
 	}
 	for what, err := range map[string]error{
