@@ -39,13 +39,18 @@ func openCluster(o clusterOptions, log *slog.Logger) (_ *cluster, err error) {
 	if c.lock, err = lockDataDir(o.dataDir, lockPatience); err != nil {
 		return nil, err
 	}
-	if c.server, err = server.New(server.Config{DataDir: o.dataDir, Listen: o.listen, Hosts: o.hosts, Log: log}); err != nil {
+	if c.server, err = server.New(o.serverConfig(log)); err != nil {
 		return nil, err
 	}
-	if c.runtime, err = newRuntime(o.dataDir, o.runtimeConfig(log)); err != nil {
+	access := c.server.AgentConfig(o.nodeName)
+	images, err := newRegistryTransport(access)
+	if err != nil {
 		return nil, err
 	}
-	config, err := o.agentConfig(c.server.AgentConfig(o.nodeName), c.runtime, log)
+	if c.runtime, err = newRuntime(o.dataDir, o.runtimeConfig(images, log)); err != nil {
+		return nil, err
+	}
+	config, err := o.agentConfig(access, c.runtime, log)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,14 @@ func (o *agentOptions) run(ctx context.Context) (err error) {
 	}
 	defer held.release()
 	log := newLog(o.app.errOut, o.logLevel)
-	runtime, err := newRuntime(o.node.dataDir, o.node.runtimeConfig(log))
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	images, err := newRegistryTransport(config)
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	runtime, err := newRuntime(o.node.dataDir, o.node.runtimeConfig(images, log))
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func runServer(ctx context.Context, a *app, o clusterOptions, log *slog.Logger) 
 		return err
 	}
 	defer held.release()
-	s, err := server.New(server.Config{DataDir: o.dataDir, Listen: o.listen, Hosts: o.hosts, Log: log})
+	s, err := server.New(o.serverConfig(log))
 	if err != nil {
 		return err
 	}

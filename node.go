@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"sync"
 	"time"
@@ -28,9 +29,10 @@ func newRuntime(dataDir string, config process.Config) (sandbox.Runtime, error) 
 	return process.New(config)
 }
 
-// runtimeConfig returns the settings of the node's runtime.
-func (o *clusterOptions) runtimeConfig(log *slog.Logger) process.Config {
+// runtimeConfig returns the settings of the node's runtime, which reaches the cluster's registry of images by the transport.
+func (o *clusterOptions) runtimeConfig(images http.RoundTripper, log *slog.Logger) process.Config {
 	return process.Config{
+		Cluster:   images,
 		ImageDirs: o.images.dirs, Registries: o.images.found, NoAliases: !o.images.aliases, MaxImageSize: int64(o.images.maxSize), Log: log,
 	}
 }

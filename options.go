@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"edgepod/server"
 )
 
 // clusterOptions are what a cluster is made from; the fields are those of the flags.
@@ -20,6 +22,7 @@ type clusterOptions struct {
 	dataDir   string
 	listen    string
 	hosts     []string
+	quota     byteSize
 	nodeName  string
 	nodeIP    string
 	hostPaths []string
@@ -29,6 +32,12 @@ type clusterOptions struct {
 func addServerFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address of the API; port 0 takes a free one")
 	f.StringSliceVar(&o.hosts, "host", nil, "another name or address under which clients reach the API, for its certificate")
+	f.Var(&o.quota, "registry-quota", "what the images pushed to a namespace may take together, such as 500Mi (default 2Gi)")
+}
+
+// serverConfig returns the settings of the control plane.
+func (o *clusterOptions) serverConfig(log *slog.Logger) server.Config {
+	return server.Config{DataDir: o.dataDir, Listen: o.listen, Hosts: o.hosts, ImageQuota: int64(o.quota), Log: log}
 }
 
 func addNodeFlags(f *pflag.FlagSet, o *clusterOptions) {
