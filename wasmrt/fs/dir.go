@@ -165,7 +165,7 @@ func (d *Dir) Mkdir(path string) error {
 		if err := to.creatable(); err != nil {
 			return err
 		}
-		return errnoErr(unix.Mkdirat(to.at.h.fd, to.name, 0o777))
+		return errnoErr(unix.Mkdirat(to.at.h.fd, to.name, newDirMode))
 	})
 }
 

@@ -106,8 +106,14 @@ func (e Errno) host() unix.Errno {
 
 // ErrnoOf translates an error of the host; nil is Success, and what has no counterpart is IO.
 func ErrnoOf(err error) Errno {
-	if err == nil {
+	// Nearly all errors are one of these as they are; looking into others takes longer.
+	switch e := err.(type) {
+	case nil:
 		return Success
+	case Errno:
+		return e
+	case unix.Errno:
+		return fromUnix(e)
 	}
 	var w Errno
 	if errors.As(err, &w) {

@@ -4,6 +4,7 @@ package fs
 
 import (
 	"math"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -54,6 +55,9 @@ func (d *Dir) Open(path string, o OpenFlags) (f *File, dir *Dir, _ error) {
 	if o.Create && o.Directory {
 		return nil, nil, Inval
 	}
+	if fd, m, ok := d.openQuick(path, o); ok {
+		return opened(d.t, m, fd)
+	}
 	follow := (o.Follow || endsWithSlash(path)) && !(o.Create && o.Exclusive)
 	err := d.lookup(path, follow, func(to target) (err error) {
 		f, dir, err = to.open(d.t, o)
@@ -61,6 +65,35 @@ func (d *Dir) Open(path string, o OpenFlags) (f *File, dir *Dir, _ error) {
 	})
 	return f, dir, err
 }
+
+// openQuick opens a path of several names with one call of the kernel, and returns the mount that it is in. It is left
+// to a lookup where the path goes back or ends with a slash, where it enters a mount, where nothing may be changed that
+// could be, and where the kernel finds a link or any other reason not to.
+func (d *Dir) openQuick(path string, o OpenFlags) (fd int, m *mount, ok bool) {
+	switch {
+	case d.h == nil || checkPath(path) != nil || path[0] == '/' || strings.IndexByte(path, '/') < 0:
+		return 0, nil, false
+	case endsWithSlash(path) || goesBack(path):
+		return 0, nil, false
+	case d.m.readOnly && (o.Create || o.Write || o.Truncate || o.Append):
+		return 0, nil, false
+	}
+	if name, _ := cut(path); d.p.child(name) != nil {
+		return 0, nil, false
+	}
+	mode := uint64(0)
+	if o.Create {
+		mode = newFileMode
+	}
+	fd, err := openBeneath(d.h.fd, path, o.host(), mode)
+	return fd, d.m, err == nil
+}
+
+// newFileMode and newDirMode are the rights of new files and folders, less what the process's mask takes away.
+const (
+	newFileMode = 0o666
+	newDirMode  = 0o777
+)
 
 func (to target) open(t *Tree, o OpenFlags) (*File, *Dir, error) {
 	if to.file != nil {
@@ -137,10 +170,15 @@ func (to target) openMountedFile(o OpenFlags) (*File, *Dir, error) {
 // openAt opens one name beneath a folder of the host. Devices are for mounts of their own; a pipe or a folder is opened
 // without waiting for anybody.
 func openAt(t *Tree, m *mount, folder int, name string, o OpenFlags) (*File, *Dir, error) {
-	fd, err := ignoringEINTR(func() (int, error) { return unix.Openat(folder, name, o.host(), 0o666) })
+	fd, err := ignoringEINTR(func() (int, error) { return unix.Openat(folder, name, o.host(), newFileMode) })
 	if err != nil {
 		return nil, nil, ErrnoOf(err)
 	}
+	return opened(t, m, fd)
+}
+
+// opened makes a file or a folder of a descriptor of the host.
+func opened(t *Tree, m *mount, fd int) (*File, *Dir, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		_ = unix.Close(fd)

@@ -55,6 +55,8 @@ type mount struct {
 type Tree struct {
 	root   *point
 	mounts []*mount
+	// walks are those that have ended, kept for the next lookups.
+	walks []*walk
 }
 
 // New opens the root and the mounts. The caller closes the Tree.

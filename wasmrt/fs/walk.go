@@ -108,8 +108,10 @@ func (d *Dir) lookup(path string, follow bool, op func(target) error) error {
 var errAgain = errors.New("look up once more")
 
 func (d *Dir) try(path string, follow, slow bool, op func(target) error) error {
-	w := &walk{t: d.t, stack: []place{d.place.retain()}, rest: path, slow: slow}
-	defer w.release()
+	w := d.t.walk()
+	defer d.t.endWalk(w)
+	w.rest, w.slow = path, slow
+	w.stack = append(w.stack, d.place.retain())
 	for {
 		to, err := w.next()
 		if err != nil {
@@ -129,10 +131,29 @@ func (d *Dir) try(path string, follow, slow bool, op func(target) error) error {
 	}
 }
 
+// walk returns a walk that has nothing in it, one that was ended before if there is one.
+func (t *Tree) walk() *walk {
+	n := len(t.walks)
+	if n == 0 {
+		return &walk{t: t}
+	}
+	w := t.walks[n-1]
+	t.walks = t.walks[:n-1]
+	return w
+}
+
+// endWalk lets go of the places of a walk and keeps it for the next.
+func (t *Tree) endWalk(w *walk) {
+	w.release()
+	*w = walk{t: t, stack: w.stack}
+	t.walks = append(t.walks, w)
+}
+
 func (w *walk) release() {
 	for _, a := range w.stack {
 		a.release()
 	}
+	w.stack = w.stack[:0]
 }
 
 func (w *walk) top() place { return w.stack[len(w.stack)-1] }
@@ -267,19 +288,14 @@ func (w *walk) enter(name string) error {
 	return ErrnoOf(err)
 }
 
-// quick walks through all folders of what is left with one call of the kernel, which follows no link and stays beneath.
-// It is not done where the path goes back, where a link is in the way, or where the kernel does not know the call.
+// quick walks through all folders of what is left with one call of the kernel. It is not done where the path goes back, where a link is in the way, or where the kernel does not know the call.
 func (w *walk) quick() (done bool, _ error) {
 	folders, last := splitLast(strings.TrimLeft(w.rest, "/"))
 	if !strings.Contains(folders, "/") || goesBack(w.rest) {
 		return false, nil
 	}
 	a := w.top()
-	how := unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	fd, err := ignoringEINTR(func() (int, error) { return unix.Openat2(a.h.fd, folders, &how) })
+	fd, err := openBeneath(a.h.fd, folders, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	switch err {
 	case nil:
 		w.stack = append(w.stack, place{m: a.m, h: &handle{fd: fd, refs: 1}, run: strings.Count(folders, "/") + 1})
@@ -290,6 +306,15 @@ func (w *walk) quick() (done bool, _ error) {
 	}
 	w.slow = true
 	return false, nil
+}
+
+// openBeneath opens a path of several names with one call of the kernel, which follows no link and stays beneath.
+func openBeneath(folder int, path string, flags int, mode uint64) (int, error) {
+	how := unix.OpenHow{
+		Flags: uint64(flags), Mode: mode,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	return ignoringEINTR(func() (int, error) { return unix.Openat2(folder, path, &how) })
 }
 
 // splitLast splits a path before its last name, slashes after which belong to it.
@@ -342,7 +367,7 @@ func (w *walk) followName(to target) (linked bool, _ error) {
 	}
 	if link[0] == '/' {
 		w.release()
-		w.stack = append(w.stack[:0], w.t.rootPlace())
+		w.stack = append(w.stack, w.t.rootPlace())
 		link = strings.TrimLeft(link, "/")
 	}
 	w.rest = link
