@@ -20,10 +20,11 @@ KUBECTL_VERSION := v1.37.2
 KUBECTL_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) \
 	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
-# What is embedded: the documents of the API, which a list stands for, and the program that containers run in.
+# What is embedded: the documents of the API, which a list stands for, the program that containers run in, and a module.
 OPENAPI_DATA := server/api/openapi/data
 OPENAPI      := .cache/openapi
 CHILD        := wasmrt/process/embed/child.gz
+WEB          := wasmrt/guest/embed/web.wasm.gz
 # Source folder and file of each example's module.
 GUESTS  := hello:hello/hello.wasm crash:crash/crash.wasm \
 	two-containers/writer:two-containers/writer.wasm two-containers/reader:two-containers/reader.wasm
@@ -48,7 +49,7 @@ up: build examples ## Build edgepod and run a cluster in the foreground
 	bin/edgepod up --image-dir examples $(FLAGS)
 
 .PHONY: build
-build: $(OPENAPI) $(CHILD) ## Build bin/edgepod, one static file
+build: $(OPENAPI) $(CHILD) $(WEB) ## Build bin/edgepod, one static file
 	$(BUILD) -ldflags '$(LDFLAGS)' -o bin/edgepod .
 
 # What the API documents itself with is cut from upstream's documents, to the kinds in the registry.
@@ -61,9 +62,12 @@ $(OPENAPI): go.sum $(wildcard server/registry/*.go server/api/openapi/generate/*
 .PHONY: missing
 missing:
 
-$(CHILD): go.sum $(shell find wasmrt -name '*.go' -not -name '*_test.go')
+$(CHILD): go.sum $(shell find wasmrt -name '*.go' -not -name '*_test.go' -not -path 'wasmrt/guest/*')
 	$(BUILD) -ldflags '-s -w' -o .cache/child ./wasmrt/process/child
 	@gzip -9nc .cache/child >$@
+
+$(WEB): $(shell find wasmrt/guest/web wasmrt/guest/overlay wasmrt/guest/build -name '*.go' -not -name '*_test.go')
+	$(GO) run ./wasmrt/guest/build ./wasmrt/guest/web $@
 
 .PHONY: examples
 examples: ## Build the modules of the examples
@@ -77,7 +81,7 @@ test: native modules test-programs ## Install what the tests need, and run all o
 
 # What the scripts of the root's tests run. They make it themselves, so that `go test` alone is enough.
 .PHONY: test-programs
-test-programs: $(OPENAPI) $(CHILD) examples kubectl
+test-programs: $(OPENAPI) $(CHILD) $(WEB) examples kubectl
 	$(GO) build $(RACE) -tags $(TAGS) -o .cache/test/edgepod .
 
 # The kubectl that the scripts use is built from its own module; Go rebuilds it only when its sources change.
@@ -132,7 +136,7 @@ fuzz: ## Run every fuzz target for FUZZTIME each
 	done
 
 .PHONY: cross
-cross: $(OPENAPI) ## Build for every system that edgepod is for
+cross: $(OPENAPI) $(WEB) ## Build for every system that edgepod is for
 	@set -e; trap 'rm -f $(CHILD)' EXIT; \
 	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do \
 		export GOOS=$${target%/*} GOARCH=$${target#*/}; \
@@ -152,4 +156,4 @@ docs: ## Write the support table into ARCHITECTURE.md
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .cache examples/*/*.wasm $(OPENAPI_DATA)/v3 $(OPENAPI_DATA)/*.gz
+	rm -rf bin .cache examples/*/*.wasm $(WEB) $(OPENAPI_DATA)/v3 $(OPENAPI_DATA)/*.gz

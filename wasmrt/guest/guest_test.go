@@ -6,16 +6,18 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 func TestModulesAreBuiltFromTheSourceBesideThem(t *testing.T) {
-	sums, err := os.ReadFile("toolbox/SHA256SUMS")
+	sums, err := os.ReadFile("SHA256SUMS")
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked := 0
+	var checked []string
 	for line := range strings.Lines(string(sums)) {
 		want, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		data, err := os.ReadFile(name)
@@ -25,17 +27,30 @@ func TestModulesAreBuiltFromTheSourceBesideThem(t *testing.T) {
 		if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != want {
 			t.Errorf("%s changed without the others: run go generate ./wasmrt/guest", name)
 		}
-		checked++
+		checked = append(checked, name)
 	}
-	if checked != 2 {
-		t.Errorf("checked %d files, want 2", checked)
+	for _, pattern := range []string{"*.wasm", "hello/*.c", "pause/*.c", "toolbox/*.c", "include/*.h"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Errorf("%s: %v, %v", pattern, names, err)
+		}
+		for _, name := range names {
+			if !slices.Contains(checked, name) {
+				t.Errorf("%s is not among the sums: run go generate ./wasmrt/guest", name)
+			}
+		}
 	}
 }
 
 func TestEveryModuleIsWasm(t *testing.T) {
 	names, err := fs.Glob(Modules(), "*.wasm")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("modules: %v, %v", names, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"hello.wasm", "pause.wasm", "toolbox.wasm"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("there is no %s in %v", want, names)
+		}
 	}
 	for _, name := range names {
 		data, err := fs.ReadFile(Modules(), name)
@@ -44,6 +59,36 @@ func TestEveryModuleIsWasm(t *testing.T) {
 		}
 		if !bytes.HasPrefix(data, []byte("\x00asm\x01\x00\x00\x00")) {
 			t.Errorf("%s does not begin as a core module", name)
+		}
+		info, err := fs.Stat(Modules(), name)
+		if err != nil || info.Size() != int64(len(data)) || info.Name() != name || !info.ModTime().IsZero() {
+			t.Errorf("%s: got %v, %v", name, info, err)
+		}
+	}
+}
+
+// TestModuleLeftOut holds whether or not the modules in Go were built before this test.
+func TestModuleLeftOut(t *testing.T) {
+	f, err := Modules().Open("web.wasm")
+	if _, there := fs.Stat(packed, "embed/web.wasm.gz"); there == nil {
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		return
+	}
+	if err == nil || !strings.Contains(err.Error(), "built without the module web") {
+		t.Errorf("got %v", err)
+	}
+	if names, _ := fs.Glob(Modules(), "web.wasm"); len(names) > 0 {
+		t.Error("it is listed")
+	}
+}
+
+func TestNoOtherModules(t *testing.T) {
+	for _, name := range []string{"none.wasm", "embed/README.md", "embed/web.wasm.gz", "/web.wasm", "../guest.go"} {
+		if _, err := Modules().Open(name); err == nil {
+			t.Errorf("%s can be opened", name)
 		}
 	}
 }

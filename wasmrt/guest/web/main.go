@@ -1,0 +1,108 @@
+// Command web is a small web server for pods, built with `edgepod build`:
+//
+//	web [--listen [HOST]:PORT] [FOLDER]
+//
+// It serves the files of FOLDER, or of /usr/share/nginx/html or /srv, whichever there is, on port 80, or the one in $PORT;
+// /healthz answers ok, and /echo with the request itself. Each request is a line of its output. It is its own server of
+// HTTP/1.1 because the library's is three times as large, and as slow to compile when a node sees it first.
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// folders are served where none is named.
+var folders = []string{"/usr/share/nginx/html", "/srv"}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		println("web:", err.Error())
+		os.Exit(1)
+	}
+}
+
+// options are what the command line and the environment say.
+type options struct {
+	listen string
+	folder string
+}
+
+// parse reads the command line. Flags of nginx are accepted and have no effect, as pods that mean nginx have them.
+func parse(args []string, getenv func(string) string) (options, error) {
+	o := options{listen: ":80"}
+	if port := getenv("PORT"); port != "" {
+		o.listen = ":" + port
+	}
+	for len(args) > 0 {
+		name, value, given := strings.Cut(args[0], "=")
+		args = args[1:]
+		switch name {
+		case "--listen", "-g", "-c":
+			if !given {
+				if len(args) == 0 {
+					return o, errors.New(name + " wants a value")
+				}
+				value, args = args[0], args[1:]
+			}
+			if name == "--listen" {
+				o.listen = value
+			}
+		default:
+			if strings.HasPrefix(name, "-") || o.folder != "" {
+				return o, errors.New("usage: web [--listen [HOST]:PORT] [FOLDER]")
+			}
+			o.folder = name
+		}
+	}
+	if !strings.Contains(o.listen, ":") {
+		o.listen = ":" + o.listen
+	}
+	return o, nil
+}
+
+// openFolder opens what is to be served. A folder that was named must be there.
+func openFolder(named string) (*os.Root, error) {
+	if named != "" {
+		return os.OpenRoot(named)
+	}
+	for _, folder := range folders {
+		if root, err := os.OpenRoot(folder); err == nil {
+			return root, nil
+		}
+	}
+	return nil, nil
+}
+
+func run(args []string) error {
+	o, err := parse(args, os.Getenv)
+	if err != nil {
+		return err
+	}
+	s := &server{log: &accessLog{os.Stdout}, idle: map[net.Conn]bool{}}
+	if s.files.root, err = openFolder(o.folder); err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return err
+	}
+	println("web: listening on", l.Addr().String())
+	failed := make(chan error, 1)
+	go func() { failed <- s.serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-stop:
+	}
+	l.Close()
+	s.stop()
+	println("web: stopped")
+	return nil
+}
