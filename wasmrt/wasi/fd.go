@@ -27,6 +27,9 @@ func (h *Host) file(fd uint32, r rights, otherwise fs.Errno) (*descriptor, *fs.F
 	return d, f.File, nil
 }
 
+// isFile tells that the descriptor is a regular file's.
+func (d *descriptor) isFile() bool { return d.object.fileType() == fs.TypeRegular }
+
 // fdAdvise passes on how a part of a file will be used.
 func (h *Host) fdAdvise(_ guestMemory, p params) error {
 	d, err := h.fds.get(p.u32(0), rightFDAdvise)

@@ -3,6 +3,7 @@
 package wasi
 
 import (
+	"encoding/binary"
 	"math"
 
 	"golang.org/x/sys/unix"
@@ -19,15 +20,18 @@ func (h *Host) fdRead(mem guestMemory, p params) error {
 	if !ok {
 		return fs.BadF
 	}
-	bufs, err := h.iovecs(mem, p.u32(1), p.u32(2))
+	bufs, count, err := h.transfer(mem, p.u32(1), p.u32(2), p.u32(3))
 	if err != nil {
 		return err
 	}
-	n, err := r.read(h, bufs, d.nonblock())
+	n, err := h.inPieces(bufs, d.isFile(), func(piece [][]byte, _ int64) (int, error) {
+		return r.read(h, piece, d.nonblock())
+	})
 	if err != nil {
 		return err
 	}
-	return putUint32(mem, p.u32(3), uint32(n))
+	binary.LittleEndian.PutUint32(count, uint32(n))
+	return nil
 }
 
 func (h *Host) fdWrite(mem guestMemory, p params) error {
@@ -39,73 +43,87 @@ func (h *Host) fdWrite(mem guestMemory, p params) error {
 	if !ok {
 		return fs.BadF
 	}
-	bufs, err := h.iovecs(mem, p.u32(1), p.u32(2))
+	bufs, count, err := h.transfer(mem, p.u32(1), p.u32(2), p.u32(3))
 	if err != nil {
 		return err
 	}
-	n, err := w.write(h, bufs, d.nonblock())
-	if err != nil {
-		return err
-	}
-	return putUint32(mem, p.u32(3), uint32(n))
-}
-
-// positioned prepares a call at an offset of a file.
-func (h *Host) positioned(mem guestMemory, p params, r rights) (*descriptor, *fs.File, [][]byte, error) {
-	d, f, err := h.file(p.u32(0), r, fs.SPipe)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if p.u64(3) > math.MaxInt64 {
-		return nil, nil, nil, fs.Inval
-	}
-	bufs, err := h.iovecs(mem, p.u32(1), p.u32(2))
-	return d, f, bufs, err
-}
-
-func (h *Host) fdPread(mem guestMemory, p params) error {
-	_, f, bufs, err := h.positioned(mem, p, rightFDRead|rightFDSeek)
-	if err != nil {
-		return err
-	}
-	n, err := ignoringEINTR(func() (int, error) {
-		if len(bufs) == 1 {
-			return unix.Pread(f.FD(), bufs[0], p.i64(3))
-		}
-		return unix.Preadv(f.FD(), bufs, p.i64(3))
+	n, err := h.inPieces(bufs, d.isFile(), func(piece [][]byte, _ int64) (int, error) {
+		return w.write(h, piece, d.nonblock())
 	})
 	if err != nil {
 		return err
 	}
-	return putUint32(mem, p.u32(4), uint32(n))
+	binary.LittleEndian.PutUint32(count, uint32(n))
+	return nil
+}
+
+// positioned does a call at an offset of a file.
+func (h *Host) positioned(mem guestMemory, p params, f *fs.File, do func(fd int, bufs [][]byte, at int64) (int, error)) error {
+	if p.u64(3) > math.MaxInt64 {
+		return fs.Inval
+	}
+	bufs, count, err := h.transfer(mem, p.u32(1), p.u32(2), p.u32(4))
+	if err != nil {
+		return err
+	}
+	n, err := h.inPieces(bufs, true, func(piece [][]byte, done int64) (int, error) {
+		if p.i64(3) > math.MaxInt64-done {
+			return 0, fs.FBig
+		}
+		return ignoringEINTR(func() (int, error) { return do(f.FD(), piece, p.i64(3)+done) })
+	})
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(count, uint32(n))
+	return nil
+}
+
+func (h *Host) fdPread(mem guestMemory, p params) error {
+	_, f, err := h.file(p.u32(0), rightFDRead|rightFDSeek, fs.SPipe)
+	if err != nil {
+		return err
+	}
+	return h.positioned(mem, p, f, preadv)
 }
 
 // fdPwrite writes at the offset also where the file is open for appending, unlike the host.
 func (h *Host) fdPwrite(mem guestMemory, p params) error {
-	d, f, bufs, err := h.positioned(mem, p, rightFDWrite|rightFDSeek)
+	d, f, err := h.file(p.u32(0), rightFDWrite|rightFDSeek, fs.SPipe)
 	if err != nil {
 		return err
 	}
-	if d.flags&flagAppend != 0 {
-		if err := f.SetAppend(false); err != nil {
-			return err
-		}
+	if d.flags&flagAppend == 0 {
+		return h.positioned(mem, p, f, pwritev)
 	}
-	n, err := ignoringEINTR(func() (int, error) {
-		if len(bufs) == 1 {
-			return unix.Pwrite(f.FD(), bufs[0], p.i64(3))
-		}
-		return unix.Pwritev(f.FD(), bufs, p.i64(3))
-	})
-	if d.flags&flagAppend != 0 {
-		if e := f.SetAppend(true); err == nil {
-			err = e
-		}
-	}
-	if err != nil {
+	if err := f.SetAppend(false); err != nil {
 		return err
 	}
-	return putUint32(mem, p.u32(4), uint32(n))
+	err = h.positioned(mem, p, f, pwritev)
+	if e := f.SetAppend(true); err == nil {
+		err = e
+	}
+	return err
+}
+
+func preadv(fd int, bufs [][]byte, at int64) (int, error) {
+	switch len(bufs) {
+	case 0:
+		return 0, nil
+	case 1:
+		return unix.Pread(fd, bufs[0], at)
+	}
+	return unix.Preadv(fd, bufs, at)
+}
+
+func pwritev(fd int, bufs [][]byte, at int64) (int, error) {
+	switch len(bufs) {
+	case 0:
+		return 0, nil
+	case 1:
+		return unix.Pwrite(fd, bufs[0], at)
+	}
+	return unix.Pwritev(fd, bufs, at)
 }
 
 // The origins of a seek in preview 1.
@@ -138,12 +156,17 @@ func (h *Host) seek(mem guestMemory, fd uint32, offset int64, whence uint32, res
 	if !ok {
 		return fs.SPipe
 	}
+	out, err := view(mem, result, 8)
+	if err != nil {
+		return err
+	}
 	host := [...]int{unix.SEEK_SET, unix.SEEK_CUR, unix.SEEK_END}
 	at, err := unix.Seek(f.FD(), offset, host[whence])
 	if err != nil {
 		return err
 	}
-	return putUint64(mem, result, uint64(at))
+	binary.LittleEndian.PutUint64(out, uint64(at))
+	return nil
 }
 
 func (h *Host) fdSeek(mem guestMemory, p params) error {

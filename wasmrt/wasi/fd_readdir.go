@@ -25,8 +25,15 @@ func (h *Host) fdReaddir(mem guestMemory, p params) error {
 	if err != nil {
 		return err
 	}
-	used := 0
+	count, err := view(mem, p.u32(4), 4)
+	if err != nil {
+		return err
+	}
+	used, entries := 0, 0
 	err = dir.ReadDir(p.u64(3), func(e fs.Entry) bool {
+		if entries++; entries%1024 == 0 {
+			h.checkStopped()
+		}
 		var head [direntSize]byte
 		binary.LittleEndian.PutUint64(head[:], e.Next)
 		binary.LittleEndian.PutUint64(head[8:], e.Ino)
@@ -40,5 +47,6 @@ func (h *Host) fdReaddir(mem guestMemory, p params) error {
 	if err != nil {
 		return err
 	}
-	return putUint32(mem, p.u32(4), uint32(used))
+	binary.LittleEndian.PutUint32(count, uint32(used))
+	return nil
 }

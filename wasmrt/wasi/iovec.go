@@ -40,3 +40,65 @@ func (h *Host) iovecs(mem guestMemory, p, n uint32) ([][]byte, error) {
 	h.bufs = bufs
 	return bufs, nil
 }
+
+// transfer returns the buffers of a call and where the count of bytes goes. A place that is out of memory is found before
+// any byte is moved.
+func (h *Host) transfer(mem guestMemory, p, n, result uint32) (bufs [][]byte, count []byte, err error) {
+	if bufs, err = h.iovecs(mem, p, n); err != nil {
+		return nil, nil, err
+	}
+	count, err = view(mem, result, 4)
+	return bufs, count, err
+}
+
+const (
+	// pieceSize is how much of a file one call of the host moves: so long a stop request waits at most.
+	pieceSize = 16 << 20
+	// maxMoved is how much one call of the guest moves at most, as on the host.
+	maxMoved = math.MaxInt32 &^ 4095
+)
+
+// inPieces calls do with all buffers, or, for a file, with pieces of them and the count of bytes done before, until a
+// piece is not done wholly. An error counts only where nothing was done.
+func (h *Host) inPieces(bufs [][]byte, file bool, do func(piece [][]byte, done int64) (int, error)) (int, error) {
+	if !file || size(bufs) <= pieceSize {
+		return do(bufs, 0)
+	}
+	done := 0
+	for len(bufs) > 0 && done < maxMoved {
+		h.checkStopped()
+		piece, rest := cutPiece(bufs)
+		n, err := do(piece, int64(done))
+		done += n
+		if err != nil && done == 0 {
+			return 0, err
+		}
+		if err != nil || n < size(piece) {
+			break
+		}
+		bufs = rest
+	}
+	return done, nil
+}
+
+// cutPiece takes a piece off the buffers: as many as fit, or a part of the first.
+func cutPiece(bufs [][]byte) (piece, rest [][]byte) {
+	if len(bufs[0]) > pieceSize {
+		first := bufs[0]
+		bufs[0] = first[pieceSize:]
+		return [][]byte{first[:pieceSize]}, bufs
+	}
+	i := 1
+	for total := len(bufs[0]); i < len(bufs) && total+len(bufs[i]) <= pieceSize; i++ {
+		total += len(bufs[i])
+	}
+	return bufs[:i], bufs[i:]
+}
+
+func size(bufs [][]byte) int {
+	total := 0
+	for _, b := range bufs {
+		total += len(b)
+	}
+	return total
+}

@@ -164,6 +164,9 @@ func (h *Host) pathReadlink(mem guestMemory, p params) error {
 	if err != nil {
 		return err
 	}
+	if _, err := view(mem, p.u32(5), 4); err != nil {
+		return err
+	}
 	text, err := dir.Readlink(name)
 	if err != nil {
 		return err
