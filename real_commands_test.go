@@ -16,7 +16,7 @@ import (
 // testRealCommands runs interpreters, a database, a speech synthesizer and a compiler.
 func testRealCommands(t *testing.T, r *realRuntime) {
 	for name, run := range map[string]func(*testing.T, *realRuntime){
-		"python": testPython, "php": testPHP, "ruby": testRuby, "sqlite": testSQLite, "flite": testFlite,
+		"python": testPython, "php": testPHP, "ruby": testRuby, "sqlite": testSQLite, "quickjs": testQuickJS, "flite": testFlite,
 		"clang": testClang,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); run(t, r) })

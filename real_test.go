@@ -23,6 +23,7 @@ func TestRealModules(t *testing.T) {
 	r := newRealRuntime(t)
 	t.Run("commands", func(t *testing.T) { t.Parallel(); testRealCommands(t, r) })
 	t.Run("guests", func(t *testing.T) { t.Parallel(); testRealGuests(t, r) })
+	t.Run("servers", func(t *testing.T) { t.Parallel(); testRealServers(t, r) })
 	t.Run("messages", func(t *testing.T) { t.Parallel(); testRealMessages(t, r) })
 }
 
