@@ -4,6 +4,7 @@ package wasi
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -48,10 +49,7 @@ func raise(fd int) {
 // then, sees the request and goes on; Stop returns true then. Any other guest is ended as by Terminate. It may be called
 // from any goroutine, more than once, until Close.
 func (h *Host) Stop() (seen bool) {
-	for _, n := range h.stop.notices {
-		seen = seen || n.watched.Load()
-	}
-	if !seen {
+	if !h.SeesStop() {
 		h.Terminate()
 		return false
 	}
@@ -59,6 +57,11 @@ func (h *Host) Stop() (seen bool) {
 		raise(n.fd)
 	}
 	return true
+}
+
+// SeesStop tells whether the guest would see a request by Stop, as it has waited for one already.
+func (h *Host) SeesStop() bool {
+	return slices.ContainsFunc(h.stop.notices, func(n *notice) bool { return n.watched.Load() })
 }
 
 // Terminate ends the guest with an *ExitError of code CodeStopped at its next host call, or at once when it is blocked in
