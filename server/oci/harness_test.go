@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,13 +23,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"edgepod/server"
+	"edgepod/server/oci"
 	"edgepod/server/registry"
+	"edgepod/server/store"
 )
 
 // cluster is a whole control plane, reached over TLS on 127.0.0.1.
 type cluster struct {
 	t      testing.TB
-	server *server.Server
+	server *server.Server // nil where the registry is alone
+	verbs  registry.Verbs
 	token  string
 	host   string
 	client *http.Client
@@ -50,7 +54,7 @@ func start(t testing.TB, dir string, change func(*server.Config)) *cluster {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	stopped := false
-	c := &cluster{t: t, server: s, host: strings.TrimPrefix(s.URL(), "https://"), stop: func() {
+	c := &cluster{t: t, server: s, verbs: s.Registry(), host: strings.TrimPrefix(s.URL(), "https://"), stop: func() {
 		if stopped {
 			return
 		}
@@ -79,6 +83,41 @@ func start(t testing.TB, dir string, change func(*server.Config)) *cluster {
 	return c
 }
 
+// alone serves a registry without the rest of a control plane, to anybody, with settings that the server does not have.
+func alone(t testing.TB, change func(*oci.Config)) *cluster {
+	t.Helper()
+	db, err := store.Open(store.Config{Path: filepath.Join(t.TempDir(), "db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	verbs, err := registry.New(registry.Config{Store: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := oci.Config{
+		Dir: filepath.Join(t.TempDir(), "images"), Objects: verbs,
+		Allowed: func(context.Context, oci.Verb, string) bool { return true },
+	}
+	change(&config)
+	images, err := oci.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(images)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return &cluster{t: t, verbs: verbs, host: s.Listener.Addr().String(), client: s.Client()}
+}
+
 // ref is a reference to an image in the cluster.
 func (c *cluster) ref(name string) string { return c.host + "/" + name }
 
@@ -102,8 +141,7 @@ func (c *cluster) namespace(name string, annotations ...string) {
 	for i := 0; i < len(annotations); i += 2 {
 		ns.Annotations[annotations[i]] = annotations[i+1]
 	}
-	verbs := c.server.Registry()
-	if _, err := verbs.Create(c.t.Context(), verbs.Resource("", "namespaces"), registry.CreateRequest{Object: ns}); err != nil {
+	if _, err := c.verbs.Create(c.t.Context(), c.verbs.Resource("", "namespaces"), registry.CreateRequest{Object: ns}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -114,6 +152,7 @@ type request struct {
 	body         io.Reader
 	length       int64 // -1 for a body of unknown length; 0 for that of the body
 	header       map[string]string
+	host         string // of the Host header, where it is to be another
 }
 
 type response struct {
@@ -155,6 +194,9 @@ func (c *cluster) try(q request) (response, error) {
 	}
 	if q.length != 0 {
 		r.ContentLength = q.length
+	}
+	if q.host != "" {
+		r.Host = q.host
 	}
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	for name, value := range q.header {
