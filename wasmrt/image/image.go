@@ -26,6 +26,8 @@ type Config struct {
 	Builtins fs.FS
 	// Offered returns an error for the user, naming the import, for what the runtime does not have, else nil.
 	Offered func(module.Import) error
+	// Supported tells whether the engine has a proposal; nil: all but those that it is known to lack.
+	Supported func(module.Proposal) bool
 	// Aliases lets names that tutorials use, such as nginx, stand for built-in modules.
 	Aliases bool
 	// Cluster carries the requests to the cluster's own registry, whose host is ClusterHost; nil: there is none.
@@ -82,10 +84,14 @@ type Entry struct {
 	// Path of the module to run, and of the content of its "name" section ("" where it has none).
 	Path      string `json:"-"`
 	NamesPath string `json:"-"`
+	// DebugPath is a module with nothing but the sections for debuggers (DWARF) of the module as supplied; "" where it has
+	// none.
+	DebugPath string `json:"-"`
 	// Root is the folder with the image's files; "" for an image that is a module alone. Its folders and files can be
 	// read by all, and there are only those and symbolic links in it.
 	Root string `json:"-"`
-	// Language that the module was written in, as far as it tells: "go", "tinygo", "rust", "c", "assemblyscript", or "".
+	// Language that the module was written in, as far as it tells: "go", "tinygo", "rust",
+	// "c", "c++", "assemblyscript" and so on, or "".
 	Language string `json:"language,omitempty"`
 	// Config is what the image says of how it is run.
 	Config sandbox.ImageConfig `json:"config,omitzero"`

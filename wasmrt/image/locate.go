@@ -3,7 +3,6 @@ package image
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/google/go-containerregistry/pkg/name"
 
 	"edgepod/wasmrt/sandbox"
 )
@@ -57,21 +54,6 @@ func (s *source) stable() bool { return time.Since(s.modTime) > settled }
 
 func (s *source) close() { _ = s.file.Close() }
 
-func (s *source) read(limit int64) ([]byte, error) {
-	tooBig := problem(fmt.Sprintf("the module is larger than %d MiB", limit>>20))
-	if s.size > limit {
-		return nil, tooBig
-	}
-	data, err := io.ReadAll(io.LimitReader(s.file, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the module: %w", err)
-	}
-	if int64(len(data)) > limit {
-		return nil, tooBig
-	}
-	return data, nil
-}
-
 // locate opens what ref names.
 func (s *Store) locate(ref string) (*source, error) {
 	switch {
@@ -88,13 +70,7 @@ func (s *Store) locate(ref string) (*source, error) {
 	case strings.HasPrefix(ref, BuiltinPrefix):
 		return s.locateBuiltin(ref)
 	}
-	parsed, err := name.ParseReference(ref, name.WeakValidation)
-	if err != nil {
-		return nil, invalid(ref, err.Error())
-	}
-	return nil, problem(fmt.Sprintf("pulling from a registry (here %s) is not supported yet; "+
-		"name a local module by its path (file:///path/app.wasm, in a folder that this node allows) or one that ships with edgepod (%sNAME)",
-		parsed.Context().RegistryStr(), BuiltinPrefix))
+	return nil, invalid(ref, "it is neither a file nor a module that ships with edgepod")
 }
 
 func invalid(ref, why string) error {

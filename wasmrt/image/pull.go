@@ -195,18 +195,22 @@ func (s *Store) importImage(ctx context.Context, f *found) (Entry, error) {
 	return s.commit(r)
 }
 
+// importModule stores a layer that is the module itself.
 func (s *Store) importModule(d v1.Descriptor, r *record) error {
-	if d.Size > s.cfg.Limits.Module {
-		return problem(fmt.Sprintf("the module is larger than %d MiB", s.cfg.Limits.Module>>20))
-	}
-	data, err := os.ReadFile(s.path(blobDir, d.Digest.Hex))
+	f, err := os.Open(s.path(blobDir, d.Digest.Hex))
 	if err != nil {
 		return err
 	}
-	if sumOf(data) != d.Digest.Hex {
-		return errors.Join(errGone, os.Remove(s.path(blobDir, d.Digest.Hex)))
+	defer func() { _ = f.Close() }()
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err != nil {
+		return err
 	}
-	return s.addModule(data, r)
+	if verify(d, size, sum) != nil {
+		return errors.Join(errGone, os.Remove(f.Name()))
+	}
+	return s.addModule(f, size, r)
 }
 
 // importFiles unpacks the layers of an image and finds the module in them.
@@ -233,11 +237,7 @@ func (s *Store) importFiles(ctx context.Context, f *found, r *record) error {
 	if err != nil {
 		return err
 	}
-	data, err := readModule(root, module, s.cfg.Limits.Module)
-	if err != nil {
-		return err
-	}
-	if err := s.addModule(data, r); err != nil {
+	if err := s.addRootModule(root, module, r); err != nil {
 		return fmt.Errorf("its file %s: %w", printable(module), err)
 	}
 	r.RootFolder, _ = hexOf(f.own)
@@ -348,16 +348,16 @@ func wasmFiles(root *os.Root) (out []string, err error) {
 	return out, err
 }
 
-func readModule(root *os.Root, name string, limit int64) ([]byte, error) {
+// addRootModule stores a file of an unpacked image as its module.
+func (s *Store) addRootModule(root *os.Root, name string, r *record) error {
 	f, err := root.Open(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return err
 	}
-	src := &source{file: f, size: info.Size()}
-	defer src.close()
-	return src.read(limit)
+	return s.addModule(f, info.Size(), r)
 }

@@ -39,7 +39,7 @@ func (s *Store) targets(req sandbox.PullRequest) ([]target, error) {
 	}
 	ref, err := name.ParseReference(req.Ref, name.WithDefaultRegistry(host))
 	if err != nil {
-		return nil, invalid(req.Ref, err.Error())
+		return nil, invalid(req.Ref, whyInvalid(req.Ref, err))
 	}
 	if digest := ref.Identifier(); strings.Contains(digest, ":") && !strings.HasPrefix(digest, "sha256:") {
 		return nil, invalid(req.Ref, "only digests of the kind sha256 are known")
@@ -62,6 +62,14 @@ func (s *Store) targets(req sandbox.PullRequest) ([]target, error) {
 		return append(out, target{builtin: builtin}), nil
 	}
 	return append(out, own), nil
+}
+
+// whyInvalid says what is wrong with a reference, as far as that can be told.
+func whyInvalid(ref string, err error) string {
+	if _, lower := name.ParseReference(strings.ToLower(ref)); lower == nil {
+		return "the names of repositories are written in lower case"
+	}
+	return err.Error()
 }
 
 // clusterTarget is a reference with the host of the cluster's registry: NAME is of the pod's own namespace, and only that

@@ -68,11 +68,7 @@ func (s *Store) resolveLocal(ctx context.Context, req sandbox.PullRequest) (Entr
 	if e, ok := s.recall(src); ok {
 		return e, nil
 	}
-	data, err := src.read(s.cfg.Limits.Module)
-	if err != nil {
-		return Entry{}, err
-	}
-	e, err := s.addFile(ctx, data)
+	e, err := s.addFile(ctx, src)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -81,9 +77,20 @@ func (s *Store) resolveLocal(ctx context.Context, req sandbox.PullRequest) (Entr
 	return e, nil
 }
 
-// addFile stores a module that is a file.
-func (s *Store) addFile(ctx context.Context, data []byte) (Entry, error) {
-	name := sumOf(data)
+// addFile stores a module that is a file. It is copied first, since its owner may change it at any time.
+func (s *Store) addFile(ctx context.Context, src *source) (Entry, error) {
+	if src.size > s.cfg.Limits.Module {
+		return Entry{}, s.tooLarge()
+	}
+	f, name, size, err := s.stage(src.file)
+	if err != nil {
+		return Entry{}, fmt.Errorf("read the module: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := s.busy.lock(ctx, name); err != nil {
+		return Entry{}, err
+	}
+	defer s.busy.unlock(name)
 	if e, ok := s.Get("sha256:" + name); ok {
 		return e, nil
 	}
@@ -92,8 +99,8 @@ func (s *Store) addFile(ctx context.Context, data []byte) (Entry, error) {
 		return Entry{}, err
 	}
 	defer unlock()
-	r := record{Entry: Entry{Digest: "sha256:" + name, Size: int64(len(data))}}
-	if err := s.addModule(data, &r); err != nil {
+	r := record{Entry: Entry{Digest: "sha256:" + name, Size: size}}
+	if err := s.addModule(f, size, &r); err != nil {
 		return Entry{}, err
 	}
 	return s.commit(r)
@@ -178,6 +185,8 @@ func explainPull(t target, err error) error {
 		return err
 	case errors.Is(err, remote.ErrNotFound):
 		return problem(fmt.Sprintf("there is no image %s: %v", t.shown(), err))
+	case errors.Is(err, remote.ErrRefused):
+		return problem(fmt.Sprintf("%s can't be pulled: %v", t.shown(), err))
 	case errors.Is(err, remote.ErrUnauthorized):
 		return problem(fmt.Sprintf("%s is not there, or needs credentials that allow to pull it (imagePullSecrets): %v", t.shown(), err))
 	}

@@ -8,29 +8,20 @@ import (
 	"edgepod/wasmrt/image/module"
 )
 
-var (
-	magic            = []byte("\x00asm")
-	versionCore      = []byte{1, 0, 0, 0}
-	versionComponent = []byte{0x0d, 0, 1, 0}
-)
+// sniffSize is how much of a file sniff wants to see.
+const sniffSize = 64 << 10
 
-// sniff says in the user's words what data is, if it is not a core module: "" where it is one.
-func sniff(data []byte) string {
-	if !bytes.HasPrefix(data, magic) {
-		return "it is not a WebAssembly module but " + foreign(data)
-	}
-	if len(data) < module.HeaderSize {
+// sniff says in the user's words what a file is by its beginning, if it is not WebAssembly of a known kind: "" where it is.
+func sniff(head []byte) string {
+	switch module.Sniff(head) {
+	case module.NotWasm:
+		return "it is not a WebAssembly module but " + foreign(head)
+	case module.Cut:
 		return "it is only the beginning of a WebAssembly module: the file is cut off"
+	case module.Unsupported:
+		return fmt.Sprintf("it is WebAssembly of an unknown version (% x); only core modules of version 1 run", head[module.HeaderSize/2:module.HeaderSize])
 	}
-	switch version := data[len(magic):module.HeaderSize]; {
-	case bytes.Equal(version, versionCore):
-		return ""
-	case bytes.Equal(version, versionComponent):
-		return "it is a component (WASI 0.2), which is not supported; build the program as a core module for WASI preview 1, " +
-			"such as with Rust's target wasm32-wasip1, with TinyGo's -target=wasip1, or without the step that makes the component"
-	default:
-		return fmt.Sprintf("it is WebAssembly of an unknown version (% x); only core modules of version 1 run", version)
-	}
+	return ""
 }
 
 // foreign says what data that isn't WebAssembly is, and what to do.
@@ -83,8 +74,11 @@ func isText(data []byte) bool {
 	return true
 }
 
-// check says why a core module cannot run as a container: "" where it can. offered is nil for the imports that exist.
-func check(m *module.Module, offered func(module.Import) error) string {
+// check says why a core module cannot run as a container: "" where it can.
+func check(m *module.Module, offered func(module.Import) error, supported func(module.Proposal) bool) string {
+	if what := lacking(m, supported); what != "" {
+		return what
+	}
 	for _, im := range m.Imports {
 		if err := offered(im); err != nil {
 			return err.Error() + hint(im.Module)
@@ -101,6 +95,44 @@ func check(m *module.Module, offered func(module.Import) error) string {
 		return "it is a WASI reactor (a library: it exports _initialize and no _start); build it as a command, a program with a main function"
 	}
 	return "it exports no function _start, so there is nothing to run; build it as a WASI command, a program with a main function"
+}
+
+// lacking names the proposals that a module needs and the engine does not have.
+func lacking(m *module.Module, supported func(module.Proposal) bool) string {
+	for _, p := range m.Needs {
+		if !supported(p) {
+			return fmt.Sprintf("it needs an extension of WebAssembly that the engine does not have: %s%s", p, remedy(p))
+		}
+	}
+	if m.Unknown != "" {
+		return fmt.Sprintf("it needs something that no known extension of WebAssembly has (%s): build it for WebAssembly 2.0 at most", m.Unknown)
+	}
+	return ""
+}
+
+// remedy says how a program is built without a proposal.
+func remedy(p module.Proposal) string {
+	switch p {
+	case module.Exceptions, module.OldExceptions:
+		return "; build it without exceptions (-fno-exceptions, Rust's panic=abort)"
+	case module.Memory64:
+		return "; build it for 32-bit addresses (wasm32)"
+	case module.GC, module.FunctionRefs, module.StackSwitching:
+		return "; languages with a collector run where their compiler brings its own (Go, TinyGo, AssemblyScript)"
+	case module.RelaxedSIMD:
+		return "; build it without -mrelaxed-simd"
+	}
+	return "; build it for WebAssembly 2.0"
+}
+
+// unsupported tells the proposals that Config.Supported denies where it is not set: what the engine lacks, or has wrong.
+func unsupported(p module.Proposal) bool {
+	switch p {
+	case module.RelaxedSIMD, module.Exceptions, module.OldExceptions, module.FunctionRefs, module.GC, module.Memory64, module.MultiMemory,
+		module.CustomPageSizes, module.WideArithmetic, module.StackSwitching, module.ComponentModel:
+		return true
+	}
+	return false
 }
 
 // hint says what usually is behind an import of a module that no one offers outside of a browser.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"edgepod/wasmrt/atomicfile"
+	"edgepod/wasmrt/image/module"
 	"edgepod/wasmrt/image/remote"
 )
 
@@ -23,6 +24,7 @@ import (
 //	DIR/partial/HEX    the beginning of one
 //	DIR/modules/HEX    modules, stripped
 //	DIR/names/HEX      the content of their "name" sections
+//	DIR/debug/HEX      their sections for debuggers
 //	DIR/roots/HEX/     the files of an image, by the digest of its manifest
 //	DIR/images/HEX     what an image consists of, by its digest
 //	DIR/refs/HEX       which image a reference means
@@ -55,6 +57,7 @@ const (
 	partialDir = "partial"
 	moduleDir  = "modules"
 	nameDir    = "names"
+	debugDir   = "debug"
 	rootDir    = "roots"
 	imageDir   = "images"
 	refDir     = "refs"
@@ -69,6 +72,9 @@ func Open(cfg Config) (*Store, error) {
 		return nil, errors.New("open image store: its folder and the imports offered are not set")
 	}
 	cfg.Limits.complete()
+	if cfg.Supported == nil {
+		cfg.Supported = func(p module.Proposal) bool { return !unsupported(p) }
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -80,7 +86,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
-	for _, sub := range []string{blobDir, partialDir, moduleDir, nameDir, rootDir, imageDir, refDir, userDir, stagingDir} {
+	for _, sub := range []string{blobDir, partialDir, moduleDir, nameDir, debugDir, rootDir, imageDir, refDir, userDir, stagingDir} {
 		// Containers run as other users, who read modules and files of images by their paths.
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("open image store: %w", err)
@@ -104,6 +110,7 @@ const metaLimit = 4 << 20
 type record struct {
 	Entry
 	NamesFile  string `json:"namesFile,omitempty"`
+	DebugFile  string `json:"debugFile,omitempty"`
 	RootFolder string `json:"rootFolder,omitempty"`
 	// Manifest is that of the image itself, where Digest is that of an index.
 	Manifest string `json:"manifest,omitempty"`
@@ -117,6 +124,9 @@ func (s *Store) entry(r record) Entry {
 	e.ID, e.Path = e.Digest, s.path(moduleDir, e.Sum)
 	if r.NamesFile != "" {
 		e.NamesPath = s.path(nameDir, r.NamesFile)
+	}
+	if r.DebugFile != "" {
+		e.DebugPath = s.path(debugDir, r.DebugFile)
 	}
 	if r.RootFolder != "" {
 		e.Root = s.path(rootDir, r.RootFolder)

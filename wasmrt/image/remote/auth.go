@@ -56,7 +56,7 @@ func (e *endpoint) ping(ctx context.Context) error {
 	}
 	challenge, err := transport.Ping(ctx, registry, e.transport)
 	if err != nil {
-		return fmt.Errorf("reach the registry %s: %w", e.host, plainly(err))
+		return fmt.Errorf("reach the registry %s: %w", e.host, plainly(e.host, err))
 	}
 	e.challenge, e.scheme = challenge, "https"
 	if challenge.Insecure {
@@ -110,7 +110,7 @@ func (e *endpoint) token(ctx context.Context, c sandbox.Credential) (string, err
 	}
 	got, err := transport.Exchange(ctx, registry, auth, &pinned{inner: e.transport, host: realm.Host}, []string{scope}, e.challenge)
 	if err != nil {
-		return "", &tokenError{fmt.Errorf("get a token for %s from %s: %w", e.host, realm.Host, plainly(err))}
+		return "", &tokenError{fmt.Errorf("get a token for %s from %s: %w", e.host, realm.Host, plainly(realm.Host, err))}
 	}
 	if got.AccessToken != "" {
 		return "Bearer " + got.AccessToken, nil
@@ -150,8 +150,17 @@ func (p *pinned) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.inner.RoundTrip(req)
 }
 
-// plainly takes the URL away that package net/http puts before its errors: it says nothing to the user, and may be long.
-func plainly(err error) error {
+// plainly makes an error of the library one of this package: of a registry's refusal what it says, of others what is beneath
+// the URL that package net/http puts before them, which says nothing to the user and may be long.
+func plainly(host string, err error) error {
+	var refused *transport.Error
+	if errors.As(err, &refused) {
+		out := &StatusError{Host: host, Code: refused.StatusCode}
+		if len(refused.Errors) > 0 {
+			out.Text = printable(string(refused.Errors[0].Code) + " " + refused.Errors[0].Message)
+		}
+		return out
+	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		return wrapped.Err

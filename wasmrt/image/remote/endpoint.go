@@ -45,7 +45,7 @@ func (e *endpoint) get(ctx context.Context, path string, header http.Header, wan
 			var resp *http.Response
 			resp, err = e.send(ctx, path, header, authorization)
 			if err != nil {
-				return nil, fmt.Errorf("ask %s: %w", e.host, plainly(err))
+				return nil, fmt.Errorf("ask %s: %w", e.host, plainly(e.host, err))
 			}
 			for _, status := range want {
 				if resp.StatusCode == status {
@@ -59,10 +59,32 @@ func (e *endpoint) get(ctx context.Context, path string, header http.Header, wan
 			first, best = err, n
 		}
 		if !e.next(n, authorization, err) {
-			return nil, first
+			return nil, e.outcome(first)
 		}
 	}
 }
+
+// outcome tells an error that is about the credentials from that of a registry which was asked without.
+func (e *endpoint) outcome(err error) error {
+	if len(e.credentials) > 1 && errors.Is(err, ErrUnauthorized) {
+		return &refusedError{e.host, err}
+	}
+	return err
+}
+
+// refusedError says that all the credentials for a registry were refused.
+type refusedError struct {
+	host string
+	err  error
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the credentials given for %s were refused: %v", e.host, e.err)
+}
+func (e *refusedError) Unwrap() error { return e.err }
+
+// Is makes it of the kind ErrRefused.
+func (e *refusedError) Is(target error) bool { return target == ErrRefused }
 
 // send makes one request; redirects to other hosts carry no authorization.
 func (e *endpoint) send(ctx context.Context, path string, header http.Header, authorization string) (*http.Response, error) {
@@ -160,6 +182,7 @@ func (e *StatusError) Is(target error) bool {
 var (
 	ErrNotFound     = errors.New("not found")
 	ErrUnauthorized = errors.New("not authorized")
+	ErrRefused      = errors.New("credentials refused")
 )
 
 // refusal reads the error that an answer holds, and closes it.
