@@ -254,8 +254,51 @@ func TestRenumberLeavesNoDescriptorBehind(t *testing.T) {
 		g.ok("fd_renumber", a, uint64(g.u32(out)))
 		g.ok("fd_close", uint64(g.u32(out)))
 	}
+	// A folder that is open already costs the host nothing, so a million of these are quick.
+	dot, one := g.str(".")
+	a := g.open(".", 0, 0, 0)
+	open, renumber, stack := functionNamed(t, "path_open"), functionNamed(t, "fd_renumber"), make([]uint64, 9)
+	for range 1_000_000 {
+		copy(stack, []uint64{3, 0, dot, one, 0, 0, 0, 0, out})
+		g.h.call(open, g.mem, stack)
+		stack[0], stack[1] = uint64(g.u32(out)), a
+		if g.h.call(renumber, g.mem, stack); stack[0] != 0 {
+			t.Fatalf("renumber: errno %d", stack[0])
+		}
+	}
+	g.ok("fd_close", a)
 	if after := count(); after > before+2 {
 		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+	if n := len(g.h.fds.entries); n > 6 {
+		t.Errorf("the table has grown to %d entries", n)
+	}
+}
+
+// TestPreopensOutliveMistakes makes mistakes with numbers: a preopen goes only where it is closed or written over itself.
+func TestPreopensOutliveMistakes(t *testing.T) {
+	g := newGuest(t, Config{Preopens: []Preopen{{"/", "/"}, {"work", "/sub"}}}, folder(t, "sub/file"))
+	for _, c := range [][2]uint64{{99, 3}, {5, 4}, {3, 99}, {4, 5}, {3, 3}, {math.MaxUint32, 3}} {
+		g.call("fd_renumber", c[0], c[1])
+	}
+	g.want(fs.BadF, "fd_close", 5)
+	prestat := g.alloc(8)
+	for fd := range uint64(2) {
+		g.ok("fd_prestat_get", fd+3, prestat)
+	}
+	// Moved to another number, it stays a preopen; what is put in its place is none.
+	file := g.open("sub/file", 0, 0, allRights)
+	g.ok("fd_renumber", 4, file)
+	g.ok("fd_prestat_get", file, prestat)
+	g.want(fs.BadF, "fd_prestat_get", 4, prestat)
+	if got := g.open("sub/file", 0, 0, 0); got != 4 {
+		t.Errorf("opened as %d, want 4", got)
+	}
+	g.want(fs.BadF, "fd_prestat_get", 4, prestat)
+	g.ok("fd_close", 3)
+	g.want(fs.BadF, "fd_prestat_get", 3, prestat)
+	if _, errno := g.tryOpen(file, "file", 0, 0, 0, 0, 0); errno != fs.Success {
+		t.Errorf("open beneath the preopen that is left: %d", errno)
 	}
 }
 

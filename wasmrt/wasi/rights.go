@@ -81,9 +81,9 @@ func (d *descriptor) need(r rights) error {
 		return fs.BadF
 	case lacking&writeRights != 0 && d.base&rightFDWrite == 0 && !d.isStream():
 		return fs.BadF
-	case d.isStream() && lacking&(rightFDSeek|rightFDTell) != 0:
+	case d.isStream() && lacking&(rightFDSeek|rightFDTell|rightFDAdvise|rightFDAllocate) != 0:
 		return fs.SPipe
-	case d.isStream() && lacking&^(rightFDSync|rightFDDatasync|rightFDAdvise|rightFDAllocate|rightFDFilestatSetSize) == 0:
+	case d.isStream() && lacking&^(rightFDSync|rightFDDatasync|rightFDFilestatSetSize) == 0:
 		return fs.Inval
 	}
 	return fs.NotCapable
