@@ -56,7 +56,8 @@ func TestAllowed(t *testing.T) {
 		{node, of("update", "leases.coordination.k8s.io", "kube-system", "n1"), false, ""},
 		{node, of("create", "events", "default", ""), true, ""},
 		{node, of("list", "events", "default", ""), false, ""},
-		{node, of("get", "secrets", "default", "x"), true, ""},
+		{node, of("get", "secrets", "default", "x"), true, onlyNeeded},
+		{node, of("watch", "configmaps", "default", "x"), true, onlyNeeded},
 		{node, of("create", "secrets", "default", ""), false, ""},
 		{impostor, of("list", "pods", "", ""), false, ""},
 	} {
@@ -110,6 +111,39 @@ func TestNodesChangeOnlyPodsThatAreTheirs(t *testing.T) {
 		c.must(403, call{method: "POST", path: path, token: nodeToken, body: `{"metadata":{"name":"n2"}}`})
 		c.must(403, call{method: "POST", path: path, token: nodeToken, body: `{"metadata":{"generateName":"n1"}}`})
 		c.must(201, call{method: "POST", path: path, token: nodeToken, body: `{"metadata":{"name":"n1"}}`})
+	}
+}
+
+func TestNodesReadOnlyWhatTheirPodsReferTo(t *testing.T) {
+	c := newCluster(t, nil)
+	const secretsPath = "/api/v1/namespaces/default/secrets"
+	for _, name := range []string{"pull", "env", "other"} {
+		c.must(201, call{method: "POST", path: secretsPath, body: `{"metadata":{"name":"` + name + `"}}`})
+	}
+	c.must(201, call{method: "POST", path: configMapsPath, body: configMapJSON("vol", "1")})
+	c.must(201, call{method: "POST", path: configMapsPath, body: configMapJSON("env", "1")})
+	c.must(201, call{method: "POST", path: podsPath, body: `{"metadata":{"name":"x"},"spec":{"imagePullSecrets":[{"name":"pull"},{"name":"absent"}],
+		"volumes":[{"name":"v","configMap":{"name":"vol"}}],
+		"containers":[{"name":"c","image":"i","envFrom":[{"secretRef":{"name":"env"}},{"configMapRef":{"name":"env"}}]}]}}`})
+	byName := "?fieldSelector=metadata.name%3D"
+	needed := []string{
+		secretsPath + "/pull", secretsPath + "/env", secretsPath + byName + "pull", secretsPath + byName + "absent",
+		configMapsPath + "/vol", configMapsPath + byName + "vol", configMapsPath + "/env",
+	}
+	for _, path := range needed {
+		c.must(403, call{path: path, token: nodeToken})
+	}
+	bind := `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"x"},"target":{"kind":"Node","name":"n1"}}`
+	c.must(201, call{method: "POST", path: podsPath + "/x/binding", body: bind})
+	for _, path := range needed {
+		c.must(200, call{path: path, token: nodeToken})
+	}
+	for _, path := range []string{
+		secretsPath, "/api/v1/secrets", "/api/v1/secrets" + byName + "pull", secretsPath + "/other", secretsPath + "/vol", configMapsPath + "/pull",
+		secretsPath + byName + "other", secretsPath + "?fieldSelector=metadata.name!%3Dother", secretsPath + "?fieldSelector=((",
+		"/api/v1/namespaces/kube-system/secrets/pull", secretsPath + "?watch=true", secretsPath + byName + "other&watch=true",
+	} {
+		c.must(403, call{path: path, token: nodeToken})
 	}
 }
 

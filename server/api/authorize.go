@@ -7,9 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"edgepod/server/registry"
+	"edgepod/server/registry/upstream"
 )
 
 // action is what somebody wants to do. Of a path that is no resource's, only verb and path are set.
@@ -33,8 +35,13 @@ func (r *request) action() action {
 func (a *API) authorize(r *request) error {
 	act := r.action()
 	allowed, reason := allowed(r.caller, act)
-	if node, ok := nodeOf(r.caller); ok && allowed && reason == onlyOwnPods {
-		allowed = a.podIsOn(r, node)
+	if node, ok := nodeOf(r.caller); ok && allowed {
+		switch reason {
+		case onlyOwnPods:
+			allowed = a.podIsOn(r, node)
+		case onlyNeeded:
+			allowed = a.podsNeed(r, node)
+		}
 	}
 	if allowed {
 		return nil
@@ -89,10 +96,12 @@ func (act action) refusal(user string) string {
 const (
 	onlyItself  = "a node may change nothing but itself and its lease"
 	onlyOwnPods = "a node may change only pods that are bound to it"
+	onlyNeeded  = "a node may read, one by one and by name, only what pods that are bound to it refer to"
 )
 
 // allowed decides by the caller's groups: masters do everything, nodes what an agent needs, everybody with a name sees what
-// the server serves, and anybody its health. The reason onlyOwnPods with a yes leaves the last word to the pod itself.
+// the server serves, and anybody its health. The reasons onlyOwnPods and onlyNeeded with a yes leave the last word to the
+// node's pods.
 func allowed(caller registry.Caller, act action) (bool, string) {
 	switch {
 	case slices.Contains(caller.Groups, groupMasters):
@@ -166,6 +175,8 @@ func allowedNode(node string, act action) (bool, string) {
 		if !reads {
 			return true, onlyOwnPods
 		}
+	case "configmaps", "secrets":
+		return true, onlyNeeded
 	}
 	return true, ""
 }
@@ -177,4 +188,25 @@ func (a *API) podIsOn(r *request, node string) bool {
 		return apierrors.IsNotFound(err)
 	}
 	return object.Runtime().(*corev1.Pod).Spec.NodeName == node
+}
+
+// podsNeed tells whether the request is for one object, by its name, that a pod refers to which is bound to the node.
+func (a *API) podsNeed(r *request, node string) bool {
+	name := r.name
+	if name == "" {
+		selector, err := fields.ParseSelector(r.query().Get("fieldSelector"))
+		if err != nil {
+			return false
+		}
+		name, _ = selector.RequiresExactMatch("metadata.name")
+	}
+	if name == "" || r.namespace == "" {
+		return false
+	}
+	pods, err := a.Registry.List(r.Request().Context(), a.Registry.Resource("", "pods"), registry.ListRequest{
+		Namespace: r.namespace, Field: fields.OneTermEqualSelector("spec.nodeName", node),
+	})
+	return err == nil && slices.ContainsFunc(pods.Items, func(o *registry.Object) bool {
+		return upstream.PodRefersTo(o.Runtime().(*corev1.Pod), r.plural, name)
+	})
 }

@@ -9,6 +9,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podutil "k8s.io/kubernetes/pkg/api/pod"
+	podv1 "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/core/helper/qos"
 	"k8s.io/kubernetes/pkg/apis/core/validation"
@@ -26,6 +27,23 @@ func PodCreate(pod *corev1.Pod) (field.ErrorList, []string) {
 		return validation.ValidatePodCreate(pod, podOptions(pod, nil))
 	})
 	return errs, warnings
+}
+
+// PodRefersTo tells whether the pod names the secret or the config map, by the resource's plural, which its node must be able to
+// read then.
+func PodRefersTo(pod *corev1.Pod, resource, name string) bool {
+	found := false // by some of the references, upstream's own answers do not go by what the visitor says
+	visit := func(referred string) bool {
+		found = found || referred == name
+		return !found
+	}
+	switch resource {
+	case "secrets":
+		podv1.VisitPodSecretNames(pod, visit)
+	case "configmaps":
+		podv1.VisitPodConfigmapNames(pod, visit)
+	}
+	return found
 }
 
 // PodUpdate validates a change of a pod.
