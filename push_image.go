@@ -107,7 +107,7 @@ func readModule(path string) (data []byte, note string, err error) {
 	if isComponent(data) {
 		return data, path + " is a component: nodes run the module in it, if that one needs WASI preview 1 alone", nil
 	}
-	if _, err := wasmmodule.Parse(data); err != nil {
+	if _, err := wasmmodule.Read(bytes.NewReader(data), int64(len(data))); err != nil {
 		return nil, "", fmt.Errorf("%s is a damaged module: %w", path, err)
 	}
 	return data, "", nil
