@@ -38,9 +38,6 @@ func (s *Store) fetchAll(ctx context.Context, repo *remote.Repository, blobs []v
 
 // fetchSmall returns a blob that is small enough for memory. It is not stored.
 func (s *Store) fetchSmall(ctx context.Context, repo *remote.Repository, d v1.Descriptor) ([]byte, error) {
-	if d.Size < 0 || d.Size > remote.MaxManifest {
-		return nil, problem(fmt.Sprintf("its configuration of %d bytes is larger than %d MiB", d.Size, remote.MaxManifest>>20))
-	}
 	blob, err := repo.Blob(ctx, d.Digest.String(), 0)
 	if err != nil {
 		return nil, err

@@ -142,6 +142,11 @@ func (s *Store) stage(r io.Reader) (f *os.File, sum string, size int64, err erro
 // commit writes down an image whose parts are all stored.
 func (s *Store) commit(r record) (Entry, error) {
 	name, _ := hexOf(r.Digest)
+	for _, part := range s.partsOf(r) {
+		if info, err := os.Stat(part); err == nil && !info.IsDir() {
+			r.DiskSize += info.Size()
+		}
+	}
 	if err := atomicfile.WriteJSON(s.path(imageDir, name), r, true); err != nil {
 		return Entry{}, fmt.Errorf("store image: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +73,7 @@ func (s *Store) resolveLocal(ctx context.Context, req sandbox.PullRequest) (Entr
 	if err != nil {
 		return Entry{}, err
 	}
-	s.remember(reference{Ref: req.Ref, Digest: e.Digest})
+	s.remember(reference{Ref: req.Ref, Written: req.Ref, Digest: e.Digest})
 	s.memorize(src, e)
 	return e, nil
 }
@@ -141,7 +142,7 @@ func (s *Store) resolveRemote(ctx context.Context, req sandbox.PullRequest) (Ent
 // pullTarget gets one of the images that the reference may mean.
 func (s *Store) pullTarget(ctx context.Context, req sandbox.PullRequest, t target) (Entry, error) {
 	if t.builtin == "" {
-		return s.pull(ctx, t, req.Credentials)
+		return s.pull(ctx, t, req)
 	}
 	e, err := s.resolveLocal(ctx, sandbox.PullRequest{Ref: t.builtin, Policy: req.Policy})
 	e.Note = aliasNote(req.Ref, t.builtin)
@@ -170,12 +171,37 @@ func (s *Store) present(ctx context.Context, req sandbox.PullRequest, targets []
 		if !ok || !ref.allows(t, req.Credentials) {
 			continue
 		}
-		if e, ok := s.Get(ref.Digest); ok {
+		if e, ok := s.restore(ctx, ref.Digest); ok {
 			e.ID = t.id(ref.Digest)
 			return e, true
 		}
 	}
 	return Entry{}, false
+}
+
+// restore returns an image that is here, or makes it anew where only what was fetched for it is.
+func (s *Store) restore(ctx context.Context, digest string) (Entry, bool) {
+	if e, ok := s.Get(digest); ok {
+		return e, true
+	}
+	from := storedOrigin{s}
+	top, err := from.manifest(ctx, digest)
+	if err != nil {
+		return Entry{}, false
+	}
+	if err := s.busy.lock(ctx, digest); err != nil {
+		return Entry{}, false
+	}
+	defer s.busy.unlock(digest)
+	f, err := s.find(ctx, from, top)
+	if err != nil {
+		return Entry{}, false
+	}
+	e, err := s.importImage(ctx, f)
+	if err != nil {
+		s.log.Warn("an image can't be made anew from what was fetched for it", "image", digest, "err", err)
+	}
+	return e, err == nil
 }
 
 // explainPull gives the errors of a registry words for the user.
@@ -195,9 +221,13 @@ func explainPull(t target, err error) error {
 
 // reference is what the store keeps of a reference: the digest of the image, or for a short name the target that it meant.
 type reference struct {
-	Ref    string `json:"ref"`
-	Digest string `json:"digest,omitempty"`
-	Target string `json:"target,omitempty"`
+	Ref string `json:"ref"`
+	// Name is the reference with all that it leaves out, Written as it was last spelt; ID is that of the image.
+	Name    string `json:"name,omitempty"`
+	Written string `json:"written,omitempty"`
+	ID      string `json:"id,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+	Target  string `json:"target,omitempty"`
 	// Proofs are the credentials that the image was fetched with, unrecognizably; empty where it needed none.
 	Proofs []string `json:"proofs,omitempty"`
 }
@@ -227,13 +257,16 @@ func proofOf(t target, c sandbox.Credential) string {
 
 func (s *Store) refPath(ref string) string { return s.path(refDir, sumOf([]byte(ref))) }
 
-// remember keeps a reference. That it is lost in a power cut does no harm.
+// remember keeps a reference. That it is lost in a power cut does no harm. An image that was once fetched without credentials,
+// or with others, stays usable so.
 func (s *Store) remember(r reference) {
-	old, ok := s.remembered(r.Ref)
-	if ok && old.Digest == r.Digest && old.Target == r.Target && len(r.Proofs) > 0 && len(old.Proofs) > 0 {
-		const most = 32
+	const most = 32
+	if old, ok := s.remembered(r.Ref); ok && old.Digest == r.Digest && len(r.Proofs) > 0 {
+		if len(old.Proofs) == 0 {
+			r.Proofs = nil
+		}
 		for _, proof := range old.Proofs {
-			if proof != r.Proofs[0] && len(r.Proofs) < most {
+			if !slices.Contains(r.Proofs, proof) && len(r.Proofs) < most {
 				r.Proofs = append(r.Proofs, proof)
 			}
 		}

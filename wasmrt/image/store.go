@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,8 @@ type Store struct {
 
 	mu   sync.Mutex
 	memo map[string]memo // by source
+	// used are the images that the user's file names.
+	used map[string]bool
 }
 
 // memo remembers which digest a file had when it looked like this.
@@ -92,7 +95,7 @@ func Open(cfg Config) (*Store, error) {
 			return nil, fmt.Errorf("open image store: %w", err)
 		}
 	}
-	s := &Store{cfg: cfg, log: cfg.Log, client: client, memo: map[string]memo{}}
+	s := &Store{cfg: cfg, log: cfg.Log, client: client, memo: map[string]memo{}, used: map[string]bool{}}
 	if err := s.join(); err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
@@ -112,10 +115,16 @@ type record struct {
 	NamesFile  string `json:"namesFile,omitempty"`
 	DebugFile  string `json:"debugFile,omitempty"`
 	RootFolder string `json:"rootFolder,omitempty"`
-	// Manifest is that of the image itself, where Digest is that of an index.
-	Manifest string `json:"manifest,omitempty"`
+	// DiskSize is the number of bytes of all its files.
+	DiskSize int64 `json:"diskSize,omitempty"`
 	// Blobs are what was fetched for it, from which the rest can be made again.
 	Blobs []string `json:"blobs,omitempty"`
+}
+
+func (r *record) addBlob(name string) {
+	if !slices.Contains(r.Blobs, name) {
+		r.Blobs = append(r.Blobs, name)
+	}
 }
 
 // entry returns the entry with its paths.
@@ -163,13 +172,15 @@ func (s *Store) Get(digest string) (Entry, bool) {
 			return Entry{}, false
 		}
 	}
-	now := time.Now()
-	_ = os.Chtimes(s.path(imageDir, name), now, now) // when it was last used: without it, it looks older than it is
+	if !s.use(name) {
+		return Entry{}, false
+	}
 	e.Cached = true
 	return e, true
 }
 
-// Drop forgets an image, so that the next Resolve makes it anew: for one of whose files turned out to be damaged.
+// Drop forgets an image, so that the next Resolve makes it anew, from what was fetched for it where that is sound: for one
+// of whose files turned out to be damaged.
 func (s *Store) Drop(digest string) error {
 	name, ok := hexOf(digest)
 	if !ok {
@@ -182,11 +193,26 @@ func (s *Store) Drop(digest string) error {
 			delete(s.memo, key)
 		}
 	}
-	err := os.Remove(s.path(imageDir, name))
-	if errors.Is(err, fs.ErrNotExist) {
+	r, err := s.read(name)
+	if err := os.Remove(s.path(imageDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err != nil || r.RootFolder == "" {
 		return nil
 	}
-	return err
+	return s.discard(s.path(rootDir, r.RootFolder))
+}
+
+// discard takes a folder away at once, though its content goes one by one.
+func (s *Store) discard(dir string) error {
+	gone, err := os.MkdirTemp(s.staging(), "gone-")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(dir, filepath.Join(gone, "dir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(gone)
 }
 
 func hexOf(digest string) (string, bool) {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 )
 
 // A user of the store's folder is a process's Store: a file that it holds a lock on as long as it lives, which names the
@@ -32,6 +34,40 @@ func (s *Store) join() error {
 			return err
 		}
 	}
+}
+
+// use notes that this user needs an image. It is false where the image has just been collected: who collects looks at the
+// notes after it has taken an image away, and puts it back where it finds one.
+func (s *Store) use(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.used[name] {
+		if _, err := s.user.WriteString(name + "\n"); err != nil {
+			return false
+		}
+		s.used[name] = true
+	}
+	now := time.Now()
+	return os.Chtimes(s.path(imageDir, name), now, now) == nil
+}
+
+// note writes down anew which images this user needs.
+func (s *Store) note(needed map[string]bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var text strings.Builder
+	for name := range needed {
+		text.WriteString(name + "\n")
+	}
+	if err := s.user.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := s.user.WriteAt([]byte(text.String()), 0); err != nil {
+		return err
+	}
+	s.used = needed
+	_, err := s.user.Seek(0, io.SeekEnd)
+	return err
 }
 
 // staging is the user's own folder.
