@@ -134,3 +134,27 @@ func (c *cluster) sandboxSpec(uid types.UID) sandbox.Spec {
 	c.t.Fatalf("there is no sandbox of pod %s", uid)
 	return sandbox.Spec{}
 }
+
+func TestPodGoesAtOnceWhoseConfigMapWentBefore(t *testing.T) {
+	c := newCluster(t)
+	c.config = func(config *agent.Config) { config.Retry = time.Hour }
+	c.startReady()
+	cfg := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cfg"}, Data: map[string]string{"a": "1"}}
+	if _, err := c.api.CoreV1().ConfigMaps("default").Create(t.Context(), cfg, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.create(`
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  volumes: [{name: v, configMap: {name: cfg}}]
+  containers: [{name: main, image: app, volumeMounts: [{name: v, mountPath: /v}]}]
+`)
+	c.wait("web", "ready", ready)
+	if err := c.api.CoreV1().ConfigMaps("default").Delete(t.Context(), "cfg", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.waitEvent("web", "FailedMount")
+	c.delete("web", 1)
+	c.waitGone("web")
+}

@@ -125,7 +125,7 @@ func (p *planner) undo(t Task, remove Action) bool {
 	if t.Busy {
 		return false
 	}
-	if t.Done && p.due(t.Failure.retryAt()) {
+	if t.Done && (t.Stale || p.due(t.Failure.retryAt())) { // of a stale task, the failure was to bring it up to date
 		p.do(remove)
 	}
 	return !t.Done
