@@ -44,8 +44,9 @@ type Config struct {
 	// descriptor, in this order: for a guest that TakesListeners. ListenVariable tells the number of the first,
 	// ListenCountVariable and ListenNamesVariable their count and names.
 	Listeners []Listener
-	// NonblockListeners makes accepting and receiving on Listeners answer that there is nothing yet, instead of waiting.
-	// A guest in Go has one thread and needs this; one in C or Rust expects to wait.
+	// NonblockListeners makes accepting and receiving on Listeners answer that there is nothing yet, instead of waiting, and
+	// so for the stop descriptor and an input that is open until then. A guest in Go has one thread and needs this; one in C
+	// or Rust expects to wait.
 	NonblockListeners bool
 	// MaxFiles bounds the guest's descriptors; 0 is 1024.
 	MaxFiles int
@@ -155,7 +156,11 @@ func (h *Host) openStdio() error {
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
-	if _, err := h.add(&descriptor{object: in, base: inputRights}); err != nil {
+	d := &descriptor{object: in, base: inputRights}
+	if h.cfg.StdinOpen {
+		d.flags = h.patience()
+	}
+	if _, err := h.add(d); err != nil {
 		return err
 	}
 	for _, w := range []io.Writer{h.cfg.Stdout, h.cfg.Stderr} {
@@ -199,6 +204,14 @@ func (h *Host) preopen(p Preopen) error {
 		object: dirObject{dir}, base: dirRights, inheriting: dirInheriting, preopen: p.Name, isPreopen: true,
 	})
 	return err
+}
+
+// patience are the flags of what a guest starts with and may have to wait for.
+func (h *Host) patience() fdflags {
+	if h.cfg.NonblockListeners {
+		return flagNonblock
+	}
+	return 0
 }
 
 // add stores d under the lowest free number, or closes it.

@@ -100,9 +100,5 @@ func (h *Host) openListener(l Listener) (uint32, error) {
 	if err := s.bind(h, l.Addr); err != nil {
 		return 0, err
 	}
-	d := &descriptor{object: s, base: socketRights, inheriting: socketRights}
-	if h.cfg.NonblockListeners {
-		d.flags = flagNonblock
-	}
-	return h.add(d)
+	return h.add(&descriptor{object: s, base: socketRights, inheriting: socketRights, flags: h.patience()})
 }

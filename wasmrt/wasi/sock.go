@@ -78,15 +78,12 @@ func (h *Host) recv(mem guestMemory, fd, iovs, n, flags, size, outFlags uint32) 
 	if flags&^(receivePeek|receiveWaitAll) != 0 {
 		return received{}, fs.Inval
 	}
-	bufs, err := h.iovecs(mem, iovs, n)
+	bufs, count, err := h.transfer(mem, iovs, n, size)
 	if err != nil {
 		return received{}, err
 	}
 	out, err := view(mem, outFlags, 2)
 	if err != nil {
-		return received{}, err
-	}
-	if _, err := view(mem, size, 4); err != nil {
 		return received{}, err
 	}
 	got, from, err := s.receive(h, bufs, receiveFlags{
@@ -100,7 +97,8 @@ func (h *Host) recv(mem guestMemory, fd, iovs, n, flags, size, outFlags uint32) 
 		told = receivedTruncated
 	}
 	binary.LittleEndian.PutUint16(out, told)
-	return from, putUint32(mem, size, uint32(got))
+	binary.LittleEndian.PutUint32(count, uint32(got))
+	return from, nil
 }
 
 func (h *Host) sockSend(mem guestMemory, p params) error {

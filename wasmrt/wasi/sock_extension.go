@@ -188,11 +188,7 @@ func (h *Host) sendTo(mem guestMemory, fd, iovs, n uint32, to netip.AddrPort, si
 	if err != nil {
 		return err
 	}
-	bufs, err := h.iovecs(mem, iovs, n)
-	if err != nil {
-		return err
-	}
-	out, err := view(mem, size, 4)
+	bufs, out, err := h.transfer(mem, iovs, n, size)
 	if err != nil {
 		return err
 	}

@@ -112,10 +112,7 @@ func (s *socket) receivePacket(h *Host, bufs [][]byte, f receiveFlags) (int, rec
 	for {
 		p, err := s.packets.Receive(bufs, f.peek)
 		if err == nil {
-			room := 0
-			for _, b := range bufs {
-				room += len(b)
-			}
+			room := size(bufs)
 			return min(p.Size, room), received{from: p.From, cut: p.Size > room}, nil
 		}
 		if err != unix.EAGAIN || f.nonblock || !h.waitFDUntil(s.packets.FD(), unix.POLLIN, until) {

@@ -96,7 +96,7 @@ func (h *Host) addNotice() error {
 	if err != nil {
 		return err
 	}
-	fd, err := h.add(&descriptor{object: n, base: inputRights})
+	fd, err := h.add(&descriptor{object: n, base: inputRights, flags: h.patience()})
 	if err != nil {
 		return err
 	}
