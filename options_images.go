@@ -115,7 +115,7 @@ func readRegistries(path string) (r remote.Registries, err error) {
 		}
 		r.Hosts[name] = host
 	}
-	return r, nil
+	return r, r.Validate()
 }
 
 const maxByteSize = 1 << 50

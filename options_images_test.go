@@ -96,6 +96,8 @@ func TestRegistriesAreReadStrictly(t *testing.T) {
 		"hosts: [a]":                     "cannot unmarshal",
 		"\t":                             "yaml",
 		strings.Repeat("#", 1<<20) + "#": "larger",
+		"hosts: {a: {mirrors: [b]}}":     `mirror "b" of a is not a URL`,
+		"default: a/b":                   `"a/b" is not a host`,
 	} {
 		write(text)
 		if r, err := readRegistries(path); err == nil || !strings.Contains(err.Error(), want) {
