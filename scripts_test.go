@@ -220,7 +220,8 @@ func (p *programs) launch(ts *testscript.TestScript, name string, args []string,
 	return ""
 }
 
-// stopProgram ends a started program, by closing its standard input and by the signal where one is given, and waits:
+// stopProgram ends a started program, by closing its standard input and by the signal where one is given, waits, and leaves
+// what it wrote in the file NAME.out:
 //
 //	halt NAME [-INT|-TERM|-KILL|-HUP]
 func stopProgram(ts *testscript.TestScript, neg bool, args []string) {
@@ -230,6 +231,7 @@ func stopProgram(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s was not started", args[0])
 	}
 	delete(all, args[0])
+	defer func() { ts.Check(os.WriteFile(ts.MkAbs(args[0]+".out"), []byte(p.output.String()), 0o644)) }()
 	p.stdin.Close()
 	if len(args) > 1 {
 		signals := map[string]syscall.Signal{"-INT": syscall.SIGINT, "-TERM": syscall.SIGTERM, "-KILL": syscall.SIGKILL, "-HUP": syscall.SIGHUP}
