@@ -188,3 +188,38 @@ func TestListenersRefuseUntilTheGuestLooks(t *testing.T) {
 		t.Errorf("got %v after the end", got)
 	}
 }
+
+// TestExtensionInBothVersions lets programs of each version talk to each other in a pod.
+func TestExtensionInBothVersions(t *testing.T) {
+	programs := [][]byte{buildC(t, "extension1"), buildC(t, "extension2")}
+	for i, serving := range programs {
+		for j, calling := range programs {
+			dir := pod(t)
+			said, out := pipe(t)
+			var heard, told bytes.Buffer
+			server := newHost(t, Config{Args: []string{"server", "serve"}, Net: network(t, dir), Stdout: out}, fs.Config{})
+			client := newHost(t, Config{Args: []string{"client", "call"}, Net: network(t, dir), Stdout: &told}, fs.Config{})
+			run, call := start(t, serving, server), start(t, calling, client)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if code, _, err := ExitCode(run()); code != 0 || err != nil {
+					t.Errorf("version %d serves: code %d, %v", i+1, code, err)
+					client.Terminate()
+				}
+				out.Close()
+			})
+			if _, err := io.CopyN(&heard, said, int64(len("ready\n"))); err != nil {
+				t.Fatalf("version %d says %q, %v", i+1, &heard, err)
+			}
+			code, _, err := ExitCode(call())
+			if want := "HELLO\nHELLO\nEND\nEND\n"; code != 0 || err != nil || told.String() != want {
+				t.Errorf("version %d calls %d: code %d, %v\n%s", j+1, i+1, code, err, &told)
+				server.Terminate()
+			}
+			wg.Wait()
+			if _, err := io.Copy(&heard, said); err != nil || heard.String() != "ready\nend\n" {
+				t.Errorf("version %d says %q, %v", i+1, &heard, err)
+			}
+		}
+	}
+}
