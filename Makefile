@@ -81,7 +81,7 @@ examples: ## Build the modules of the examples
 		GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' -o examples/$${guest#*:} ./examples/$${guest%:*} || exit 1; \
 	done
 	@for guest in $(SERVERS); do $(GO) run ./wasmrt/guest/build ./examples/$${guest%:*} examples/$${guest#*:} || exit 1; done
-	@if command -v clang wasm-ld >/dev/null && test -e /usr/lib/wasm32-wasi/crt1.o; then $(MAKE) -s $(C_GUESTS); fi
+	@if command -v clang >/dev/null && command -v wasm-ld >/dev/null && test -e /usr/lib/wasm32-wasi/crt1.o; then $(MAKE) -s $(C_GUESTS); fi
 	@if test -x $(firstword $(RUSTC)) && test -d /usr/lib/rustlib/wasm32-wasi; then $(MAKE) -s $(RUST_GUESTS); fi
 
 $(C_GUESTS): %.wasm: %.c wasmrt/guest/include/edgepod.h

@@ -41,6 +41,7 @@ func moduleDir(t testing.TB) string {
 // realRuntime runs containers for the tests of real modules.
 type realRuntime struct {
 	sandbox.Runtime
+	dir     string // its state
 	modules string // what `make modules` has fetched
 	scratch string // a folder whose modules are images, too
 }
@@ -48,7 +49,6 @@ type realRuntime struct {
 // newRealRuntime returns a runtime whose folder outlives the tests, so that large modules are compiled once on a machine.
 func newRealRuntime(t testing.TB) *realRuntime {
 	t.Helper()
-	modules := moduleDir(t)
 	root, err := filepath.Abs(filepath.Join(".cache", "test"))
 	check(t, err)
 	check(t, os.MkdirAll(root, 0o755))
@@ -57,22 +57,29 @@ func newRealRuntime(t testing.TB) *realRuntime {
 	// One runtime at a time may use a folder: another run of the tests waits here. Closing lets go of the lock.
 	check(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	t.Cleanup(func() { check(t, lock.Close()) })
+	return openRealRuntime(t, filepath.Join(root, "real"))
+}
 
-	child := filepath.Join(root, "child")
+// openRealRuntime returns a runtime on dir, whose containers run the program that ships.
+func openRealRuntime(t testing.TB, dir string) *realRuntime {
+	t.Helper()
+	scratch := t.TempDir()
+	child := filepath.Join(scratch, "child")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", "grpcnotrace", "-o", child, "./wasmrt/process/child")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the containers' program: %v\n%s", err, out)
 	}
-	scratch := t.TempDir()
-	runtime, err := process.New(process.Config{
-		Dir: filepath.Join(root, "real"), ChildPath: child, MemoryDefault: 1 << 30, CompileCPU: time.Minute,
-		ImageDirs: []string{modules, engineSources(t), scratch},
+	r := &realRuntime{dir: dir, modules: moduleDir(t), scratch: scratch}
+	var err error
+	r.Runtime, err = process.New(process.Config{
+		Dir: dir, ChildPath: child, MemoryDefault: 1 << 30, CompileCPU: time.Minute,
+		ImageDirs: []string{r.modules, engineSources(t), scratch},
 		Log:       slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	check(t, err)
-	t.Cleanup(func() { check(t, runtime.Close()) })
-	return &realRuntime{Runtime: runtime, modules: modules, scratch: scratch}
+	t.Cleanup(func() { check(t, r.Close()) })
+	return r
 }
 
 // engineSources is the folder of the engine's module, whose own tests run guests of several compilers.
