@@ -154,8 +154,10 @@ func procField(path, key string) (float64, error) {
 // starts measures from the call that starts a container until its guest's main begins, with the code cached.
 func (m *moduleMeasurement) starts() {
 	for _, g := range []struct{ name, image, budget string }{
-		{"C module", "./idle-c.wasm", "10 ms"}, {"Go module", "./idle-go.wasm", "80 ms"},
-		{"CPython", "./python.wasm", ""}, {"PHP", "./php.wasm", ""},
+		{"C module", "./idle-c.wasm", "10 ms"},
+		{"Go module", "./idle-go.wasm", "80 ms"},
+		{"CPython", "./python.wasm", ""},
+		{"PHP", "./php.wasm", ""},
 	} {
 		pod := m.runtime.pod(m.B, nil)
 		var took []time.Duration
