@@ -25,7 +25,6 @@ import (
 type Agent struct {
 	Config
 	client  *client
-	images  sandbox.ImageStore // nil where the runtime is none
 	machine machine
 	sources *sources
 	events  record.EventRecorder
@@ -58,7 +57,6 @@ func New(config Config) (*Agent, error) {
 	if a.serving, err = openServingCert(config.DataDir, config.NodeName); err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
-	a.images, _ = config.Runtime.(sandbox.ImageStore)
 	a.machine = lookAtMachine(config)
 	a.sources = newSources(a.client, config.Log)
 	return a, nil
@@ -90,9 +88,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	close(a.running)
 	wait.Go(func() { a.keepNode(ctx) })
 	wait.Go(func() { a.keepLease(ctx) })
-	if a.images != nil {
-		wait.Go(func() { a.keepImages(ctx) })
-	}
+	wait.Go(func() { a.keepImages(ctx) })
 	mine := fields.OneTermEqualSelector("spec.nodeName", a.NodeName)
 	a.client.reflect(ctx, a.Log, "pods", "", mine, &corev1.Pod{}, (*podStore)(a))
 	<-ctx.Done()

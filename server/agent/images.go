@@ -75,7 +75,7 @@ func (a *Agent) keepImages(ctx context.Context) {
 }
 
 func (a *Agent) collectImages(ctx context.Context) error {
-	images, err := a.images.Images(ctx)
+	images, err := a.Runtime.Images(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *Agent) collectImages(ctx context.Context) error {
 	}
 	size, free, _ := diskSpace(a.DataDir)
 	request, disk := a.ImageGC.request(size, free, stored)
-	got, err := a.images.CollectImages(ctx, request)
+	got, err := a.Runtime.CollectImages(ctx, request)
 	if got.Images > 0 {
 		a.Log.Info("unused images are removed", "images", got.Images, "bytes", got.Bytes)
 	}
@@ -98,10 +98,7 @@ func (a *Agent) collectImages(ctx context.Context) error {
 
 // listImages is what the node's status says of images, which stays as it was where the runtime can't tell.
 func (a *Agent) listImages(ctx context.Context, was []corev1.ContainerImage) []corev1.ContainerImage {
-	if a.images == nil {
-		return was
-	}
-	images, err := a.images.Images(ctx)
+	images, err := a.Runtime.Images(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			a.Log.Warn("list images", "err", err)

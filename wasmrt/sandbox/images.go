@@ -1,17 +1,6 @@
 package sandbox
 
-import (
-	"context"
-	"time"
-)
-
-// ImageStore tells of the images on one machine and removes them.
-type ImageStore interface {
-	// Images lists the images that are here, in no order.
-	Images(ctx context.Context) ([]StoredImage, error)
-	// CollectImages removes images that nothing uses. What was removed before an error is told beside it.
-	CollectImages(ctx context.Context, req CollectRequest) (Collected, error)
-}
+import "time"
 
 // StoredImage is an image that is on this machine.
 type StoredImage struct {

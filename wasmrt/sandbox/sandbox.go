@@ -18,6 +18,10 @@ type Runtime interface {
 	// Pull makes an image usable: resolves its reference, fetches what is not here, checks that it is a module this runtime
 	// runs, and compiles it where the code cache lacks it. The error is an *ImageError.
 	Pull(ctx context.Context, req PullRequest) (Image, error)
+	// Images lists the images that are here, in no order.
+	Images(ctx context.Context) ([]StoredImage, error)
+	// CollectImages removes images that nothing uses. What was removed before an error is told beside it.
+	CollectImages(ctx context.Context, req CollectRequest) (Collected, error)
 	// Create makes the environment of a pod: its folder, its cgroup. Creating one that exists returns it.
 	Create(ctx context.Context, spec Spec) (Sandbox, error)
 	// List returns each sandbox that exists, running or not, also those made by an earlier process.

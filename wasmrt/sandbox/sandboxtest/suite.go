@@ -29,18 +29,19 @@ type Subject struct {
 // Run tests what every runtime promises. newSubject is called for each test and cleans up with it.
 func Run(t *testing.T, newSubject func(*testing.T) *Subject) {
 	for name, test := range map[string]func(*testing.T, *Subject){
-		"PullGivesADigestAndRemembers":       testPull,
-		"CreateTwiceIsOneSandbox":            testCreate,
-		"ContainerRunsToItsEnd":              testEnds,
-		"StopEndsWithTheStopSignal":          testStop,
-		"StopWithoutGraceKills":              testKill,
-		"ChangedWakesAtTheEnd":               testChanged,
-		"StartRefusesWhatIsWrong":            testStartErrors,
-		"ForgetTakesEndedAttemptsOnly":       testForget,
-		"StatsAreOfRunningContainers":        testStats,
-		"RemoveKillsAndMayBeRepeated":        testRemove,
-		"EverythingIsFoundAgainAfterRestart": testReopen,
-		"OutputIsInTheLog":                   testLog,
+		"PullGivesADigestAndRemembers":          testPull,
+		"ImagesAreListedAndCollectedUnlessUsed": testImages,
+		"CreateTwiceIsOneSandbox":               testCreate,
+		"ContainerRunsToItsEnd":                 testEnds,
+		"StopEndsWithTheStopSignal":             testStop,
+		"StopWithoutGraceKills":                 testKill,
+		"ChangedWakesAtTheEnd":                  testChanged,
+		"StartRefusesWhatIsWrong":               testStartErrors,
+		"ForgetTakesEndedAttemptsOnly":          testForget,
+		"StatsAreOfRunningContainers":           testStats,
+		"RemoveKillsAndMayBeRepeated":           testRemove,
+		"EverythingIsFoundAgainAfterRestart":    testReopen,
+		"OutputIsInTheLog":                      testLog,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSubject(t)
