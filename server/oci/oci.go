@@ -93,14 +93,10 @@ func New(config Config) (*Registry, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	images, err := depot.Open(depot.Config{Dir: config.Dir, Log: config.Log})
-	if err != nil {
-		return nil, err
-	}
-	return &Registry{
-		config: config, depot: images,
-		reads: make(chan struct{}, config.Reads), writes: make(chan struct{}, config.Writes),
-	}, nil
+	g := &Registry{config: config, reads: make(chan struct{}, config.Reads), writes: make(chan struct{}, config.Writes)}
+	var err error
+	g.depot, err = depot.Open(depot.Config{Dir: config.Dir, InUse: g.imagesInUse, Log: config.Log})
+	return g, err
 }
 
 // Stats are the registry's figures.
@@ -139,11 +135,7 @@ func (g *Registry) sweep(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
-	inUse, err := g.imagesInUse(ctx)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
-	return errors.Join(append(errs, g.depot.Collect(ctx, time.Now(), inUse))...)
+	return errors.Join(append(errs, g.depot.Collect(ctx, time.Now()))...)
 }
 
 // Release removes the repositories of a namespace that is going.

@@ -1,8 +1,11 @@
 package depot
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -10,9 +13,8 @@ import (
 const patience = 24
 
 // Collect gives up uploads that were left alone and removes what nothing names any more: manifests without a tag after
-// their time, and blobs of no manifest after the grace. It may be called while images are pushed and pulled. InUse tells of
-// a manifest that somebody needs by its digest; nil: of none is that known, and then none is removed.
-func (d *Depot) Collect(ctx context.Context, now time.Time, inUse func(Digest) bool) error {
+// their time, and blobs of no manifest after the grace. It may be called while images are pushed and pulled.
+func (d *Depot) Collect(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, id := range d.restingUploads(now) {
 		err := d.giveUp(ctx, id)
@@ -23,13 +25,11 @@ func (d *Depot) Collect(ctx context.Context, now time.Time, inUse func(Digest) b
 		}
 		errs = append(errs, err)
 	}
-	d.mu.Lock()
-	repositories := make([]*repository, 0, len(d.repositories))
-	for _, r := range d.repositories {
-		repositories = append(repositories, r)
+	inUse, err := d.inUse(ctx)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
 	}
-	d.mu.Unlock()
-	for _, r := range repositories {
+	for _, r := range d.all() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -39,17 +39,104 @@ func (d *Depot) Collect(ctx context.Context, now time.Time, inUse func(Digest) b
 		if !stale {
 			continue
 		}
-		err := d.change(ctx, r.name, false, 0, func(doc *document) error {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.prune(r, doc, now, inUse)
-			return nil
-		})
-		if !errors.Is(err, ErrUnknownRepository) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, d.sparing(ctx, r.name, func(doc *document) { d.prune(r, doc, now, inUse) }))
 	}
 	return errors.Join(errs...)
+}
+
+// inUse returns what Config.InUse does; of all manifests that they are in use where nothing is known.
+func (d *Depot) inUse(ctx context.Context) (func(Digest) bool, error) {
+	if d.config.InUse == nil {
+		return func(Digest) bool { return true }, nil
+	}
+	return d.config.InUse(ctx)
+}
+
+func (d *Depot) all() []*repository {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Values(d.repositories))
+}
+
+// sparing changes a repository, which may have gone, by an edit that takes something out; d.mu is held during the edit.
+func (d *Depot) sparing(ctx context.Context, name string, edit func(*document)) error {
+	err := d.tryChange(ctx, name, false, 0, func(doc *document) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		edit(doc)
+		return nil
+	})
+	if errors.Is(err, ErrUnknownRepository) {
+		return nil
+	}
+	return err
+}
+
+// idleManifest is one that could make room.
+type idleManifest struct {
+	r      *repository
+	digest Digest
+	age    time.Duration
+}
+
+// makeRoom removes manifests without tags, the oldest first, until a namespace has the room that it lacked; it tells
+// whether there is any more than before. No repository's turn may be held.
+func (d *Depot) makeRoom(ctx context.Context, full *QuotaError) bool {
+	if d.config.InUse == nil {
+		return false
+	}
+	inUse, err := d.config.InUse(ctx)
+	if err != nil {
+		d.config.Log.Warn("no room is made for an image", "namespace", full.Namespace, "err", err)
+		return false
+	}
+	before, now := d.Used(full.Namespace), time.Now()
+	for _, idle := range d.idleManifests(full.Namespace, now, inUse) {
+		err := d.sparing(ctx, idle.r.name, func(doc *document) { d.sacrifice(idle, doc, now) })
+		if err != nil {
+			d.config.Log.Warn("no room is made for an image", "namespace", full.Namespace, "err", err)
+			return false
+		}
+		if before-d.Used(full.Namespace) >= full.Over {
+			break
+		}
+	}
+	return d.Used(full.Namespace) < before
+}
+
+// sacrifice takes a manifest out of its repository's document, if it is still idle, with the blobs that it alone needed;
+// d.mu is held.
+func (d *Depot) sacrifice(idle idleManifest, doc *document, now time.Time) {
+	if !slices.Contains(doc.idleManifests(), idle.digest) {
+		return
+	}
+	m := doc.Manifests[idle.digest]
+	doc.remove(idle.digest)
+	for _, digest := range doc.idleBlobs() {
+		if slices.Contains(m.Blobs, digest) && idle.r.age(digest, doc.Blobs[digest].Added, now) > d.config.Grace {
+			delete(doc.Blobs, digest)
+		}
+	}
+}
+
+// idleManifests returns those of a namespace that nobody needs and that are older than the grace, the oldest first.
+func (d *Depot) idleManifests(namespace string, now time.Time, inUse func(Digest) bool) []idleManifest {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found []idleManifest
+	for name, r := range d.repositories {
+		if NamespaceOf(name) != namespace {
+			continue
+		}
+		for _, digest := range r.document.idleManifests() {
+			age := r.age(digest, r.document.Manifests[digest].Added, now)
+			if age > d.config.Grace && !inUse(digest) {
+				found = append(found, idleManifest{r, digest, age})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b idleManifest) int { return cmp.Compare(b.age, a.age) })
+	return found
 }
 
 func (d *Depot) restingUploads(now time.Time) []string {
@@ -68,10 +155,16 @@ func (d *Depot) restingUploads(now time.Time) []string {
 func (d *Depot) prune(r *repository, doc *document, now time.Time, inUse func(Digest) bool) bool {
 	before := doc.entries()
 	for _, digest := range doc.idleManifests() {
-		if inUse != nil && !inUse(digest) && r.age(digest, doc.Manifests[digest].Added, now) > d.config.Untagged {
+		if r.age(digest, doc.Manifests[digest].Added, now) > d.config.Untagged && !inUse(digest) {
 			doc.remove(digest)
 		}
 	}
+	d.pruneBlobs(r, doc, now)
+	return doc.entries() < before
+}
+
+// pruneBlobs takes the blobs of no manifest out; d.mu is held.
+func (d *Depot) pruneBlobs(r *repository, doc *document, now time.Time) {
 	idle := doc.idleBlobs()
 	busy := d.receiving(r.name)
 	for _, digest := range idle {
@@ -83,7 +176,6 @@ func (d *Depot) prune(r *repository, doc *document, now time.Time, inUse func(Di
 			delete(doc.Blobs, digest)
 		}
 	}
-	return doc.entries() < before
 }
 
 // age is the time since the content was added or asked for.

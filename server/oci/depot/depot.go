@@ -39,8 +39,11 @@ type Config struct {
 	// Abandoned is how long an upload may rest before it is given up: an hour.
 	Abandoned time.Duration
 	// Untagged is how long a manifest is kept that no tag and no index names, and that was neither pushed nor pulled since:
-	// 30 days. It is ignored for those that are in use elsewhere, as Collect is told.
+	// 30 days. The oldest of them, beyond the grace, also make room where a namespace's quota is full.
 	Untagged time.Duration
+	// InUse finds the manifests that somebody needs by their digest, tag or not; nil: of none is that known, and then none
+	// is removed.
+	InUse func(ctx context.Context) (func(Digest) bool, error)
 	// Entries is how many tags, manifests and blobs together a repository may have: 50,000.
 	Entries int
 	// Uploads is how many unfinished uploads a namespace may have: 256.
@@ -187,7 +190,7 @@ func (d *Depot) reserve(namespace string, n, quota int64) error {
 func (d *Depot) reserveLocked(namespace string, n, quota int64) error {
 	u := d.usageOf(namespace)
 	if n > 0 && u.stored+u.coming+n > quota {
-		return &QuotaError{Namespace: namespace, Quota: quota, Used: u.stored}
+		return &QuotaError{Namespace: namespace, Quota: quota, Used: u.stored, Over: u.stored + u.coming + n - quota}
 	}
 	u.coming += n
 	return nil
@@ -292,8 +295,17 @@ func newRepository(doc *document) *repository {
 }
 
 // change replaces a repository's document by what edit makes of a copy of it, within the namespace's quota. What edit adds
-// must be pinned. Nothing has changed after an error.
+// must be pinned. Nothing has changed after an error. Edit may be called twice.
 func (d *Depot) change(ctx context.Context, name string, create bool, quota int64, edit func(*document) error) error {
+	err := d.tryChange(ctx, name, create, quota, edit)
+	var full *QuotaError
+	if errors.As(err, &full) && d.makeRoom(ctx, full) {
+		err = d.tryChange(ctx, name, create, quota, edit)
+	}
+	return err
+}
+
+func (d *Depot) tryChange(ctx context.Context, name string, create bool, quota int64, edit func(*document) error) error {
 	r, err := d.claim(ctx, name, create)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package depot
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -134,13 +135,16 @@ func TestContentsGoWithTheLastThatNamesThem(t *testing.T) {
 // TestWhatNobodyNeedsIsCollectedInTime lets hours pass.
 func TestWhatNobodyNeedsIsCollectedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		used := map[Digest]bool{}
 		d := open(t, t.TempDir(), func(config *Config) {
 			config.Grace, config.Abandoned, config.Untagged = time.Hour, 2*time.Hour, 48*time.Hour
+			config.InUse = func(context.Context) (func(Digest) bool, error) {
+				return func(digest Digest) bool { return used[digest] }, nil
+			}
 		})
-		used := map[Digest]bool{}
 		collect := func() {
 			t.Helper()
-			if err := d.Collect(t.Context(), time.Now(), func(digest Digest) bool { return used[digest] }); err != nil {
+			if err := d.Collect(t.Context(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -264,6 +268,68 @@ func TestQuotaCountsEachContentOnce(t *testing.T) {
 	if got := d.Used("a"); got != 1600 {
 		t.Errorf("used: %d", got)
 	}
+}
+
+func TestOldManifestsWithoutTagsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		needed := DigestOf([]byte("manifest build 1"))
+		d := open(t, t.TempDir(), func(config *Config) {
+			config.InUse = func(context.Context) (func(Digest) bool, error) {
+				return func(digest Digest) bool { return digest == needed }, nil
+			}
+		})
+		builds := map[int]Digest{}
+		for build := range 5 {
+			layer := d.push(t, "a/app", bytes.Repeat([]byte{byte(build)}, 1000))
+			builds[build] = d.put(t, "a/app", "latest", fmt.Sprint("build ", build), layer)
+			time.Sleep(time.Hour)
+		}
+		there := func() (numbers []int) {
+			for build := range len(builds) {
+				if _, _, err := d.Manifest(t.Context(), "a/app", string(builds[build])); err == nil {
+					numbers = append(numbers, build)
+				}
+			}
+			return numbers
+		}
+		push := func(size int, quota int64) error {
+			id, err := d.Begin("a/app")
+			if err != nil {
+				return err
+			}
+			data := bytes.Repeat([]byte("new"), size/3)
+			if _, err := d.Append(t.Context(), "a/app", id, 0, bytes.NewReader(data), Limits{quota, roomy}, nil); err != nil {
+				return errors.Join(err, d.Cancel(t.Context(), "a/app", id))
+			}
+			_, err = d.Finish(t.Context(), "a/app", id, DigestOf(data), quota)
+			return err
+		}
+		quota := d.Used("a") + 100
+		if err := push(900, quota); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]int{1, 2, 3, 4}, there()); diff != "" {
+			t.Errorf("after one had to go: %s", diff)
+		}
+		// What was asked for just now is not old.
+		if err := push(1500, quota); err == nil {
+			t.Error("there was room where there is none")
+		}
+		time.Sleep(2 * time.Hour)
+		if err := push(1500, quota); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]int{1, 4}, there()); diff != "" {
+			t.Errorf("after two more had to go: %s", diff)
+		}
+		var full *QuotaError
+		if err := push(2400, quota); !errors.As(err, &full) {
+			t.Errorf("with nothing that could go: %v", err)
+		}
+		if diff := cmp.Diff([]int{1, 4}, there()); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 func TestUploadsAreBoundedInNumber(t *testing.T) {

@@ -39,6 +39,8 @@ func (e *OffsetError) Error() string {
 type QuotaError struct {
 	Namespace   string
 	Quota, Used int64
+	// Over is how much is missing.
+	Over int64
 }
 
 func (e *QuotaError) Error() string {

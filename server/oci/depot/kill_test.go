@@ -66,7 +66,7 @@ func writeOnce(d *Depot, name string, random *rand.Rand, say func(string, ...any
 			return err
 		}
 		say("done %s %s gone", name, digest)
-		return d.Collect(ctx, time.Now().Add(1000*time.Hour), nil)
+		return d.Collect(ctx, time.Now().Add(1000*time.Hour))
 	}
 	layer := bytes.Repeat([]byte{byte(random.IntN(8))}, 200_000)
 	if err := d.upload(ctx, name, layer, random.IntN(2) == 0); err != nil {

@@ -147,7 +147,7 @@ func (d *Depot) Append(ctx context.Context, name, id string, at int64, body io.R
 	if at >= 0 && at != u.size {
 		return u.size, &OffsetError{Want: at, Size: u.size}
 	}
-	err = d.receive(u, body, limits)
+	err = d.receive(ctx, u, body, limits)
 	var tooLarge *SizeError
 	if errors.As(err, &tooLarge) {
 		d.remove(u)
@@ -156,7 +156,7 @@ func (d *Depot) Append(ctx context.Context, name, id string, at int64, body io.R
 }
 
 // receive is Append for the one whose turn it is.
-func (d *Depot) receive(u *upload, body io.Reader, limits Limits) (err error) {
+func (d *Depot) receive(ctx context.Context, u *upload, body io.Reader, limits Limits) (err error) {
 	file, err := os.OpenFile(d.uploadPath(u.id, ".data"), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (d *Depot) receive(u *upload, body io.Reader, limits Limits) (err error) {
 	for {
 		n, readErr := body.Read(buf)
 		if n > 0 {
-			if err := d.add(u, file, buf[:n], limits); err != nil {
+			if err := d.add(ctx, u, file, buf[:n], limits); err != nil {
 				return err
 			}
 		}
@@ -180,13 +180,18 @@ func (d *Depot) receive(u *upload, body io.Reader, limits Limits) (err error) {
 }
 
 // add adds one piece.
-func (d *Depot) add(u *upload, file *os.File, piece []byte, limits Limits) error {
+func (d *Depot) add(ctx context.Context, u *upload, file *os.File, piece []byte, limits Limits) error {
 	n := int64(len(piece))
 	if u.size+n > limits.Blob {
 		return &SizeError{limits.Blob}
 	}
 	namespace := NamespaceOf(u.repository)
-	if err := d.reserve(namespace, n, limits.Quota); err != nil {
+	err := d.reserve(namespace, n, limits.Quota)
+	var full *QuotaError
+	if errors.As(err, &full) && d.makeRoom(ctx, full) {
+		err = d.reserve(namespace, n, limits.Quota)
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := file.WriteAt(piece, u.size); err != nil {
