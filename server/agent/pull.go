@@ -19,6 +19,9 @@ import (
 // pullNotice is how long a pull may take before its Event comes: one that is quicker may turn out to have had nothing to do.
 const pullNotice = 100 * time.Millisecond
 
+// compileNotice is how long the compiler may take before that is told.
+const compileNotice = 100 * time.Millisecond
+
 func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 	request := sandbox.PullRequest{
 		Ref: a.Image, Namespace: j.pod.Namespace, Policy: cmp.Or(a.Policy, sandbox.PullIfNotPresent), Credentials: j.credentials(),
@@ -37,6 +40,9 @@ func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 		pulling()
 		took := image.Took.Round(time.Millisecond)
 		message = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.", a.Image, took, took, image.Size)
+	}
+	if image.CompileTook >= compileNotice {
+		message = fmt.Sprintf("%s Compiling it took %v.", strings.TrimSuffix(message, ".")+".", image.CompileTook.Round(time.Millisecond))
 	}
 	j.event(a.Container, corev1.EventTypeNormal, "Pulled", message)
 	if image.Note != "" && image.Note != j.images[a.Container].Note {

@@ -239,3 +239,15 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.text.String()
 }
+
+func TestLongCompilationsAreTold(t *testing.T) {
+	c := newCluster(t)
+	c.startReady()
+	c.runtime.SetImage("edgepod.dev/web", sandbox.Image{Size: 9, Took: 2 * time.Second, CompileTook: 1500 * time.Millisecond})
+	c.create(web("Always"))
+	c.wait("web", "ready", ready)
+	want := `Successfully pulled image "edgepod.dev/web" in 2s (2s including waiting). Image size: 9 bytes. Compiling it took 1.5s.`
+	if e := c.waitEvent("web", "Pulled"); e.Message != want {
+		t.Errorf("event: %q, want %q", e.Message, want)
+	}
+}
