@@ -85,10 +85,16 @@ func (d *descriptor) mayOpen(flags fs.OpenFlags, wanted rights) error {
 	switch {
 	case flags.Create && d.base&rightPathCreateFile == 0:
 		return fs.NotCapable
-	case flags.Truncate && d.base&rightPathFilestatSetSize == 0:
+	case flags.Truncate && !d.mayTruncate():
 		return fs.Perm
 	case wanted&^d.inheriting != 0:
 		return fs.NotCapable
 	}
 	return nil
+}
+
+// mayTruncate tells that files in a folder can be truncated as they are opened. Folders that the libraries of C and Go
+// open lack the right for it; it is no more than setting the size afterwards, which what is opened there may do.
+func (d *descriptor) mayTruncate() bool {
+	return d.base&rightPathFilestatSetSize != 0 || d.inheriting&rightFDFilestatSetSize != 0
 }

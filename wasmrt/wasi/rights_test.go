@@ -88,7 +88,12 @@ func TestRightsThatOpeningNeeds(t *testing.T) {
 		},
 		{what: "create", path: "new", oflags: oflagCreat, lacking: rightPathCreateFile, want: fs.NotCapable},
 		{what: "create what exists", path: "file", oflags: oflagCreat, lacking: rightPathCreateFile, want: fs.NotCapable},
-		{what: "truncate", path: "file", oflags: oflagTrunc, lacking: rightPathFilestatSetSize, want: fs.Perm},
+		{what: "truncate", path: "file", oflags: oflagTrunc, lackingInheriting: rightFDFilestatSetSize},
+		{what: "truncate as if afterwards", path: "file", oflags: oflagTrunc, lacking: rightPathFilestatSetSize},
+		{
+			what: "truncate without a right", path: "file", oflags: oflagTrunc,
+			lacking: rightPathFilestatSetSize, lackingInheriting: rightFDFilestatSetSize, want: fs.Perm,
+		},
 		{what: "no right to open", path: "file", lacking: rightPathOpen, want: fs.NotCapable},
 		{
 			what: "allocating without writing", path: "file", base: rightFDRead | rightFDAllocate | rightFDFilestatSetSize,
