@@ -104,17 +104,27 @@ func readModule(path string) (data []byte, note string, err error) {
 	if len(data) > maxModule {
 		return nil, "", fmt.Errorf("%s is larger than 1 GiB", path)
 	}
-	if isComponent(data) {
-		return data, path + " is a component: nodes run the module in it, if that one needs WASI preview 1 alone", nil
+	note, err = checkModule(data)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s %w", path, err)
 	}
-	if _, err := wasmmodule.Read(bytes.NewReader(data), int64(len(data))); err != nil {
-		return nil, "", fmt.Errorf("%s is a damaged module: %w", path, err)
-	}
-	return data, "", nil
+	return data, note, nil
 }
 
-func isComponent(data []byte) bool {
-	return bytes.HasPrefix(data, []byte(wasmMagic+"\x0d\x00\x01\x00"))
+// checkModule tells whether the bytes are a module, or a component that may hold one. It reads on from the name of the file.
+func checkModule(data []byte) (note string, err error) {
+	switch kind := wasmmodule.Sniff(data); kind {
+	case wasmmodule.Component:
+		return "this is a component: nodes run the module in it, if that one needs WASI preview 1 alone", nil
+	case wasmmodule.Core:
+		if _, err := wasmmodule.Read(bytes.NewReader(data), int64(len(data))); err != nil {
+			return "", fmt.Errorf("is a damaged module: %w", err)
+		}
+		return "", nil
+	case wasmmodule.Cut:
+		return "", errors.New("is only the beginning of a module: the file is cut off")
+	}
+	return "", errors.New("is WebAssembly of an unknown version: only modules of version 1 run")
 }
 
 // moduleArtifact is a module as the CNCF's Wasm OCI artifact: a configuration of its own kind, and one layer, the module as it is.
@@ -131,7 +141,7 @@ func newArtifact(data []byte, created time.Time) (v1.Image, error) {
 		return nil, err
 	}
 	system := "wasip1"
-	if isComponent(data) {
+	if wasmmodule.Sniff(data) == wasmmodule.Component {
 		system = "wasip2"
 	}
 	a := &moduleArtifact{layer: layer}

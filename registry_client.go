@@ -51,6 +51,8 @@ func (r *registryClient) reference(text string) (name.Reference, error) {
 	switch {
 	case !full && nested && (strings.ContainsAny(first, ".:") || first == "localhost"):
 		return nil, fmt.Errorf("image %s is in the registry %s, and this command is for the cluster's own: leave the registry out, or use a tool such as crane", text, first)
+	case rest == "":
+		return nil, errors.New("the image's name is empty: say NAME[:TAG]")
 	case !full || !nested:
 		rest = r.namespace + "/" + rest
 	}
