@@ -74,7 +74,7 @@ func newRootCommand(a *app) *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"cluster", "The cluster:", []*cobra.Command{upCommand(a), serverCommand(a), agentCommand(a), downCommand(a), kubeconfigCommand(a), doctorCommand(a)}},
-		{"objects", "What runs in it:", []*cobra.Command{runCommand(a), buildCommand(a), pushCommand(a), imagesCommand(a), applyCommand(a), getCommand(a), describeCommand(a), logsCommand(a), deleteCommand(a)}},
+		{"objects", "What runs in it:", []*cobra.Command{runCommand(a), buildCommand(a), pushCommand(a), imagesCommand(a), inspectCommand(a), applyCommand(a), getCommand(a), describeCommand(a), logsCommand(a), deleteCommand(a)}},
 	}
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -70,42 +70,45 @@ type found struct {
 	annotated bool   // by the index
 	config    *v1.ConfigFile
 	shape     shape
+	shaped    bool // whether shape is known
 	// papers are what was read of it so far, by digest without the kind: they are stored beside the layers.
 	papers map[string][]byte
 }
 
-// find reads what there is to know of an image before its layers are fetched, and refuses what would not run.
+// find reads what there is to know of an image before its layers are fetched, and refuses what would not run. What it has
+// found is returned with the error, too.
 func (s *Store) find(ctx context.Context, from origin, top remote.Manifest) (*found, error) {
 	f := &found{digest: top.Digest, own: top.Digest, papers: map[string][]byte{}}
 	f.keep(top)
 	index, manifest, err := decodeManifest(top.Raw, top.MediaType)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	if index != nil {
 		d, err := chooseImage(index)
 		if err != nil {
-			return nil, err
+			return f, err
 		}
 		m, err := from.manifest(ctx, d.Digest.String())
 		if err != nil {
-			return nil, err
+			return f, err
 		}
 		f.keep(m)
 		if index, manifest, err = decodeManifest(m.Raw, m.MediaType); err != nil {
-			return nil, err
+			return f, err
 		}
 		if index != nil {
-			return nil, problem("it is an index of indexes: name one of them by its digest")
+			return f, problem("it is an index of indexes: name one of them by its digest")
 		}
 		f.own, f.annotated = m.Digest, d.Annotations[variantAnnotation] != ""
 	}
 	f.manifest = manifest
 	if f.shape, err = shapeOf(manifest); err != nil {
-		return nil, err
+		return f, err
 	}
+	f.shaped = true
 	if err := s.checkLimits(manifest); err != nil {
-		return nil, err
+		return f, err
 	}
 	if f.shape == shapeFiles {
 		return f, f.findConfig(ctx, from)

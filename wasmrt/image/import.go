@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"edgepod/wasmrt/atomicfile"
-	"edgepod/wasmrt/image/module"
+	"edgepod/wasmrt/image/inspect"
 )
 
 // maxNames is the largest "name" section that is kept for back-traces.
@@ -22,12 +22,12 @@ func (s *Store) addModule(src io.ReaderAt, size int64, r *record) error {
 	if size > s.cfg.Limits.Module {
 		return s.tooLarge()
 	}
-	src, m, err := open(src, size)
+	src, m, err := inspect.Open(src, size)
 	if err != nil {
 		return err
 	}
-	if what := check(m, s.cfg.Offered, s.cfg.Supported); what != "" {
-		return problem(what)
+	if problems := s.world().Problems(m); len(problems) > 0 {
+		return problems[0]
 	}
 	r.Language = m.Language()
 	r.Sum, r.ModuleSize, err = s.keep(moduleDir, func(w io.Writer) error { return m.Slim(src, w) })
@@ -53,38 +53,9 @@ func (s *Store) tooLarge() error {
 	return problem(fmt.Sprintf("the module is larger than %d MiB", s.cfg.Limits.Module>>20))
 }
 
-// open reads a module, or the one that runs in a component.
-func open(src io.ReaderAt, size int64) (io.ReaderAt, *module.Module, error) {
-	head := make([]byte, min(size, sniffSize))
-	if _, err := io.ReadFull(io.NewSectionReader(src, 0, size), head); err != nil {
-		return nil, nil, err
-	}
-	if module.Sniff(head) == module.Component {
-		return openComponent(src, size)
-	}
-	if what := sniff(head); what != "" {
-		return nil, nil, problem(what)
-	}
-	m, err := module.Read(src, size)
-	if err != nil {
-		return nil, nil, problem("it is a damaged WebAssembly module: " + err.Error())
-	}
-	return src, m, nil
-}
-
-// openComponent cuts the module out of a component that runs without the rest.
-func openComponent(src io.ReaderAt, size int64) (io.ReaderAt, *module.Module, error) {
-	layout, err := module.ReadComponent(src, size)
-	if err != nil {
-		return nil, nil, problem("it is a damaged component: " + err.Error())
-	}
-	part, m, err := layout.Main(src)
-	if err != nil {
-		return nil, nil, problem(fmt.Sprintf("it is a component (WASI 0.2) that does not run without a host for components: %s; "+
-			"build the program as a core module for WASI preview 1, such as with Rust's target wasm32-wasip1, with TinyGo's -target=wasip1, "+
-			"or without the step that makes the component", err))
-	}
-	return part, m, nil
+// world is what modules find here.
+func (s *Store) world() inspect.World {
+	return inspect.World{Offered: s.cfg.Offered, Supported: s.cfg.Supported}
 }
 
 // keep stores what write writes under its SHA-256, in place of what may be there.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"edgepod/wasmrt/image/inspect"
 	"edgepod/wasmrt/sandbox"
 )
 
@@ -18,9 +19,7 @@ import (
 const BuiltinPrefix = "edgepod.dev/"
 
 // problem is an error whose text is for the user, and which is about the image.
-type problem string
-
-func (p problem) Error() string { return string(p) }
+type problem = inspect.Problem
 
 // missing is a problem that is gone once the file is there.
 type missing string

@@ -11,6 +11,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"edgepod/wasmrt/image/inspect"
 )
 
 // The media types of what is in use beside ordinary images.
@@ -179,7 +181,7 @@ func shapeOf(m *v1.Manifest) (shape, error) {
 		case slices.Contains(moduleLayers, l.MediaType):
 			modules++
 		case wasmConfig || !isArchive(l.MediaType):
-			return 0, problem(fmt.Sprintf("it holds something of type %s, and no module: it is not an image that runs", printable(string(l.MediaType))))
+			return 0, problem(fmt.Sprintf("it holds something of type %s, and no module: it is not an image that runs", inspect.Plain(string(l.MediaType))))
 		}
 	}
 	switch {
@@ -209,19 +211,5 @@ func refuseLinux(m *v1.Manifest, c *v1.ConfigFile, annotated bool) error {
 	if len(command) == 0 || slices.ContainsFunc(command, func(s string) bool { return strings.HasSuffix(s, ".wasm") }) {
 		return nil // as some tools build images of modules, with their own platform
 	}
-	return problem(fmt.Sprintf("it is a Linux image (%s/%s, which runs %s). %s", printable(c.OS), printable(c.Architecture), printable(command[0]), linuxHint))
-}
-
-// printable is foreign text that can be shown in a message.
-func printable(text string) string {
-	const most = 100
-	if len(text) > most {
-		text = text[:most] + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
+	return problem(fmt.Sprintf("it is a Linux image (%s/%s, which runs %s). %s", inspect.Plain(c.OS), inspect.Plain(c.Architecture), inspect.Plain(command[0]), linuxHint))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"edgepod/wasmrt/image/inspect"
 	"edgepod/wasmrt/sandbox"
 )
 
@@ -89,7 +90,7 @@ func (s *Store) clusterTarget(req sandbox.PullRequest, t target) (target, error)
 	}
 	if req.Namespace != "" && namespace != req.Namespace && namespace != PublicNamespace {
 		return target{}, imageError(req.Ref, problem(fmt.Sprintf("it is of the namespace %s, and a pod may use the images of its own namespace (%s) and of %s",
-			printable(namespace), req.Namespace, PublicNamespace)))
+			inspect.Plain(namespace), req.Namespace, PublicNamespace)))
 	}
 	return t, nil
 }

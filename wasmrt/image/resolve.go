@@ -45,13 +45,18 @@ func (s *Store) Resolve(ctx context.Context, req sandbox.PullRequest) (Entry, er
 
 // isLocal tells references to files and to built-in modules from those to registries.
 func isLocal(ref string) bool {
-	for _, prefix := range []string{"file:", "./", "../", BuiltinPrefix} {
+	if isBuiltin(ref) {
+		return true
+	}
+	for _, prefix := range []string{"file:", "./", "../"} {
 		if strings.HasPrefix(ref, prefix) {
 			return true
 		}
 	}
 	return filepath.IsAbs(ref)
 }
+
+func isBuiltin(ref string) bool { return strings.HasPrefix(ref, BuiltinPrefix) }
 
 func (s *Store) resolveLocal(ctx context.Context, req sandbox.PullRequest) (Entry, error) {
 	src, err := s.locate(req.Ref)

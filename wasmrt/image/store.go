@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"edgepod/wasmrt/atomicfile"
-	"edgepod/wasmrt/image/module"
 	"edgepod/wasmrt/image/remote"
 )
 
@@ -75,9 +74,6 @@ func Open(cfg Config) (*Store, error) {
 		return nil, errors.New("open image store: its folder and the imports offered are not set")
 	}
 	cfg.Limits.complete()
-	if cfg.Supported == nil {
-		cfg.Supported = func(p module.Proposal) bool { return !unsupported(p) }
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"edgepod/wasmrt/atomicfile"
+	"edgepod/wasmrt/image/inspect"
 	"edgepod/wasmrt/image/layer"
 	"edgepod/wasmrt/sandbox"
 )
@@ -39,17 +40,22 @@ func (s *Store) importFiles(ctx context.Context, f *found, r *record) error {
 	if r.DiskSize, err = s.unpack(ctx, root, f); err != nil {
 		return err
 	}
-	config := f.config.Config
-	r.Config = sandbox.ImageConfig{Entrypoint: config.Entrypoint, Cmd: config.Cmd, Env: config.Env, WorkingDir: config.WorkingDir}
+	r.Config = configOf(f)
 	module, err := findModule(root, r.Config)
 	if err != nil {
 		return err
 	}
 	if err := s.addRootModule(root, module, r); err != nil {
-		return fmt.Errorf("its file %s: %w", printable(module), err)
+		return fmt.Errorf("its file %s: %w", inspect.Plain(module), err)
 	}
 	r.RootFolder, _ = hexOf(f.own)
 	return s.placeRoot(dir, r.RootFolder)
+}
+
+// configOf is what an image with files says of how it is run.
+func configOf(f *found) sandbox.ImageConfig {
+	c := f.config.Config
+	return sandbox.ImageConfig{Entrypoint: c.Entrypoint, Cmd: c.Cmd, Env: c.Env, WorkingDir: c.WorkingDir}
 }
 
 // placeRoot gives an unpacked image its place.
@@ -143,7 +149,7 @@ func findModule(root *os.Root, c sandbox.ImageConfig) (string, error) {
 	if len(modules) > most {
 		modules = append(modules[:most], "…")
 	}
-	return "", problem(fmt.Sprintf("it holds several modules (%s), and its entrypoint names none of them", printable(strings.Join(modules, ", "))))
+	return "", problem(fmt.Sprintf("it holds several modules (%s), and its entrypoint names none of them", inspect.Plain(strings.Join(modules, ", "))))
 }
 
 // wasmFiles lists the files that are named like modules.
