@@ -231,7 +231,7 @@ func putAddrinfo(mem guestMemory, at, limit uint32, q hints, addrs []netip.Addr,
 			if q.typ != 0 && q.typ != kind.typ || q.protocol != 0 && q.protocol != kind.protocol {
 				continue
 			}
-			if n == limit || at == 0 {
+			if n == limit || n > 0 && at == 0 {
 				return n, nil
 			}
 			entry, err := view(mem, at, addrinfoSize)
