@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"hash"
 	"io"
@@ -66,7 +67,7 @@ func (d *Depot) Begin(name string) (string, error) {
 	if full {
 		return "", ErrUploads
 	}
-	err := writeJSON(d.uploadPath(id, ".json"), uploadRecord{Repository: name})
+	err := d.record(id, name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
@@ -75,6 +76,15 @@ func (d *Depot) Begin(name string) (string, error) {
 	}
 	d.uploads[id] = &upload{id: id, repository: name, turn: make(chan struct{}, 1), hash: sha256.New(), touched: time.Now()}
 	return id, nil
+}
+
+// record writes down whose an upload is. It does not wait for the disk: an upload that a power cut takes is begun again.
+func (d *Depot) record(id, name string) error {
+	data, err := json.Marshal(uploadRecord{Repository: name})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(d.uploadPath(id, ".json"), data, 0o600)
 }
 
 // Size returns how many bytes of the upload have come.
