@@ -2,7 +2,7 @@
 //
 //	web [--listen [HOST]:PORT] [FOLDER]
 //
-// It serves the files of FOLDER, or of /usr/share/nginx/html or /srv, whichever there is, on port 80, or the one in $PORT;
+// It serves the files of FOLDER, or of a folder where nginx, Apache or nobody would have them, on port 80, or the one in $PORT;
 // /healthz answers ok, and /echo with the request itself. Each request is a line of its output. It is its own server of
 // HTTP/1.1 because the library's is three times as large, and as slow to compile when a node sees it first.
 package main
@@ -17,7 +17,7 @@ import (
 )
 
 // folders are served where none is named.
-var folders = []string{"/usr/share/nginx/html", "/srv"}
+var folders = []string{"/usr/share/nginx/html", "/usr/local/apache2/htdocs", "/srv"}
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -93,7 +93,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	println("web: listening on", l.Addr().String())
+	println("web is up on", l.Addr().String())
 	failed := make(chan error, 1)
 	go func() { failed <- s.serve(l) }()
 	select {
@@ -103,6 +103,6 @@ func run(args []string) error {
 	}
 	l.Close()
 	s.stop()
-	println("web: stopped")
+	println("web has stopped")
 	return nil
 }
