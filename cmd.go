@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"edgepod/wasmrt/container"
 )
 
 // app is what every command shares: where it reads and writes, and the folder that holds a cluster's state.
@@ -30,6 +32,8 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 const (
 	exitFailed = 1
 	exitNotRun = 125
+	// exitTrap is the code of a guest that trapped; its log ends with the trap.
+	exitTrap = container.CodeTrap
 )
 
 // execute runs one command line and returns the program's exit code.

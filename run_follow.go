@@ -207,7 +207,8 @@ func exitCode(pod *corev1.Pod, notes io.Writer) (int, error) {
 		fmt.Fprintf(notes, "pod %s failed: %s %s\n", pod.Name, pod.Status.Reason, pod.Status.Message)
 		return exitNotRun, nil
 	}
-	if terminated.Reason != "Completed" && (terminated.Reason != "Error" || terminated.Message != "") {
+	said := terminated.Reason == "Error" && (terminated.Message == "" || terminated.ExitCode == exitTrap)
+	if terminated.Reason != "Completed" && !said {
 		fmt.Fprintf(notes, "%s: %s\n", terminated.Reason, terminated.Message)
 	}
 	return int(terminated.ExitCode), nil
