@@ -47,7 +47,7 @@ func Apply(ctx context.Context, root *os.Root, r io.Reader, budget *Budget) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	defer plain.Close()
+	defer func() { _ = plain.Close() }() // nothing was written
 	sum := sha256.New()
 	// The headers take room too: without a limit a stream of them, or of zeros, would go on for ever.
 	stream := &limited{ctx: ctx, r: io.TeeReader(plain, sum), left: streamLimit(budget)}
@@ -111,7 +111,8 @@ func (l *limited) Read(p []byte) (int, error) {
 type applier struct {
 	root   *os.Root
 	budget *Budget
-	// own holds the paths that this layer made: its whiteouts hide those of the layers below alone.
+	// own holds the paths that this layer made, and the folders on their way: its whiteouts hide what the layers below made
+	// alone.
 	own map[string]bool
 	// times are those of folders, which are set when nothing is put into them any more.
 	times   map[string]time.Time
@@ -169,6 +170,13 @@ func (a *applier) entry(h *tar.Header, content io.Reader) error {
 	return a.put(path.Join(dir, base), h, content)
 }
 
+// mark notes that this layer made something.
+func (a *applier) mark(name string) {
+	for ; name != "." && !a.own[name]; name = path.Dir(name) {
+		a.own[name] = true
+	}
+}
+
 // put makes what an entry describes, in place of what has its name.
 func (a *applier) put(name string, h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeDir {
@@ -191,7 +199,7 @@ func (a *applier) put(name string, h *tar.Header, content io.Reader) error {
 		return err
 	}
 	delete(a.times, name)
-	a.own[name] = true
+	a.mark(name)
 	switch h.Typeflag {
 	case tar.TypeSymlink:
 		return a.symlink(name, h.Linkname)
@@ -216,7 +224,7 @@ func (a *applier) folder(name string, h *tar.Header) error {
 			return err
 		}
 	}
-	a.own[name] = true
+	a.mark(name)
 	a.times[name] = stamp(h)
 	return nil
 }

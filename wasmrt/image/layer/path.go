@@ -138,7 +138,7 @@ func (a *applier) parent(dir string) (string, error) {
 		if err := a.mkdir(at); err != nil {
 			return "", err
 		}
-		a.own[at] = true
+		a.mark(at)
 	}
 	return dir, nil
 }
