@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
-
-	"edgepod/wasmrt/atomicfile"
 )
 
 // Config of a Cache.
@@ -21,29 +17,51 @@ type Config struct {
 	// Dir is the cache's folder; it is made if missing.
 	Dir string
 	// Work runs a worker process on a job. It returns an error where the process died or did not answer; a module that
-	// is refused is a Result with Error set.
+	// is refused is a Result with Error set, one that passed a limit a Result with Limit set.
 	Work func(context.Context, Job) (Result, error)
 	// UID and GID of the worker, where it can be chosen; 0 leaves the caller's.
 	UID, GID int
 	// UserNamespace tells that workers are root of a namespace only.
 	UserNamespace bool
-	// CPU that a worker may use, before what is added for the module's size (0: 10 s); Memory in bytes (0: 1 GiB), and
-	// Deadline in real time (0: a minute, and again what is added).
+	// CPU that a worker may use (0: 10 s), Memory in bytes (0: 512 MiB), and Deadline in real time (0: a minute): what is
+	// added for the module's size comes on top, a second for each MiB and sixteen times its size in memory.
 	CPU      time.Duration
 	Memory   uint64
 	Deadline time.Duration
+	// Size in bytes that the cache may have; 0: 2 GiB. Code in use is kept beyond it.
+	Size int64
 }
 
-// perByte is how much longer large modules may take: a second for each MiB.
-const perByte = time.Second >> 20
+// What larger modules may take beside.
+const (
+	timePerByte   = time.Second >> 20
+	memoryPerByte = 16
+)
 
-// Cache holds compiled code. Its methods may be called at the same time.
+func (cfg *Config) complete() {
+	if cfg.CPU == 0 {
+		cfg.CPU = 10 * time.Second
+	}
+	if cfg.Memory == 0 {
+		cfg.Memory = 512 << 20
+	}
+	if cfg.Deadline == 0 {
+		cfg.Deadline = time.Minute
+	}
+	if cfg.Size == 0 {
+		cfg.Size = 2 << 30
+	}
+}
+
+// Cache holds compiled code. Its methods may be called at the same time, and several caches may be on one folder.
 type Cache struct {
 	cfg    Config
 	flight singleflight.Group
 
 	mu      sync.Mutex
 	refused map[string]refusal // by the module's sum
+	// checked are the files of an entry as they looked when their content was last compared with their sums.
+	checked map[string]string
 }
 
 // refusal is remembered for a while, so that who asks for a module again and again costs one compilation and not many.
@@ -59,24 +77,24 @@ const (
 )
 
 // RefusedError says why a module cannot be compiled.
-type RefusedError struct{ Why string }
+type RefusedError struct {
+	Why string
+	// Limit that compiling it has hit, "" where it is not valid.
+	Limit Limit
+}
 
 func (e *RefusedError) Error() string { return e.Why }
 
+// ErrDamaged tells that a module's file does not have the sum that it should have.
+var ErrDamaged = errors.New("the stored module is damaged: its checksum is not what it was")
+
 // Open returns the cache in cfg.Dir and removes what workers left behind that were cut off.
 func Open(cfg Config) (*Cache, error) {
-	if cfg.CPU == 0 {
-		cfg.CPU = 10 * time.Second
-	}
-	if cfg.Memory == 0 {
-		cfg.Memory = 1 << 30
-	}
-	if cfg.Deadline == 0 {
-		cfg.Deadline = time.Minute
-	}
+	cfg.complete()
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open code cache: %w", err)
 	}
+	c := &Cache{cfg: cfg, refused: map[string]refusal{}, checked: map[string]string{}}
 	left, err := filepath.Glob(filepath.Join(cfg.Dir, stagingPrefix+"*"))
 	if err != nil {
 		return nil, err
@@ -88,40 +106,58 @@ func Open(cfg Config) (*Cache, error) {
 			}
 		}
 	}
-	return &Cache{cfg: cfg, refused: map[string]refusal{}}, nil
+	return c, c.trim()
 }
 
-const (
-	stagingPrefix = "staging-"
-	codeFile      = "code.json"
-)
+// Ensure returns the code of a module, which the caller releases, and whether it had to be compiled. However many ask at
+// a time, one worker compiles; it goes on when a caller gives up. The error is a *RefusedError where the module is at
+// fault, and ErrDamaged where its file is.
+func (c *Cache) Ensure(ctx context.Context, m Module) (code *Code, compiled bool, err error) {
+	// What was made may have been removed again before it could be locked, by another who has a small cache.
+	const tries = 3
+	for range tries {
+		if code := c.lookup(m.Sum); code != nil {
+			return code, compiled, nil
+		}
+		done := c.flight.DoChan(m.Sum, func() (any, error) { return nil, c.make(context.WithoutCancel(ctx), m) })
+		select {
+		case <-ctx.Done():
+			return nil, compiled, ctx.Err()
+		case r := <-done:
+			if r.Err != nil {
+				return nil, true, r.Err
+			}
+		}
+		compiled = true
+	}
+	return nil, compiled, errors.New("compiled code is gone again at once: the code cache is too small")
+}
 
-// Ensure returns the code of the module in the file at path with this sum, and whether it had to be compiled. However
-// many ask at a time, one worker compiles; it goes on when a caller gives up.
-func (c *Cache) Ensure(ctx context.Context, path, sum string, size int64) (Code, bool, error) {
-	if code, ok := c.lookup(sum); ok {
-		return code, false, nil
+// make compiles a module, unless that was refused lately or another agent does it meanwhile.
+func (c *Cache) make(ctx context.Context, m Module) error {
+	if err := c.refusal(m.Sum, time.Now()); err != nil {
+		return err
 	}
-	done := c.flight.DoChan(sum, func() (any, error) {
-		if code, ok := c.lookup(sum); ok {
-			return code, nil
-		}
-		if err := c.refusal(sum, time.Now()); err != nil {
-			return nil, err
-		}
-		code, err := c.compile(context.WithoutCancel(ctx), path, sum, size)
-		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-			c.remember(sum, refused, time.Now())
-		}
-		return code, err
-	})
-	select {
-	case <-ctx.Done():
-		return Code{}, false, ctx.Err()
-	case r := <-done:
-		code, _ := r.Val.(Code)
-		return code, true, r.Err
+	lock, err := lockFile(filepath.Join(c.cfg.Dir, key(m.Sum)+lockSuffix))
+	if err != nil {
+		return fmt.Errorf("compile: %w", err)
 	}
+	defer lock.remove()
+	if code := c.lookup(m.Sum); code != nil {
+		code.Release()
+		return nil
+	}
+	err = c.compile(ctx, m)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		c.remember(m.Sum, refused, time.Now())
+	}
+	if err != nil {
+		return err
+	}
+	if code := c.lookup(m.Sum); code != nil {
+		defer code.Release() // what was just made is not what goes
+	}
+	return c.trim()
 }
 
 func (c *Cache) refusal(sum string, now time.Time) error {
@@ -144,116 +180,37 @@ func (c *Cache) remember(sum string, err *RefusedError, now time.Time) {
 	c.refused[sum] = refusal{err: err, at: now}
 }
 
-// Drop removes the code of a module, which turned out to be damaged.
-func (c *Cache) Drop(sum string) error {
-	dir := filepath.Join(c.cfg.Dir, key(sum))
-	aside := filepath.Join(c.cfg.Dir, fmt.Sprintf("%sdropped-%d", stagingPrefix, time.Now().UnixNano()))
-	if err := os.Rename(dir, aside); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return fmt.Errorf("drop code: %w", err)
-	}
-	return os.RemoveAll(aside)
-}
-
-func (c *Cache) lookup(sum string) (Code, bool) {
-	dir := filepath.Join(c.cfg.Dir, key(sum))
-	var code Code
-	if err := atomicfile.ReadJSON(filepath.Join(dir, codeFile), &code, 1<<16); err != nil {
-		return Code{}, false
-	}
-	code.Dir = dir
-	return code, code.check() == nil
-}
-
-// check tells whether the entry is there as it should be, without reading it.
-func (c Code) check() error {
-	if !filepath.IsLocal(c.Entry) {
-		return fmt.Errorf("the code's file %q is not in its folder", c.Entry)
-	}
-	info, err := os.Lstat(filepath.Join(c.Dir, c.Entry))
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() || info.Size() != c.Size {
-		return fmt.Errorf("the code's file is not a regular file of %d bytes", c.Size)
-	}
-	return nil
-}
-
-func (c *Cache) compile(ctx context.Context, path, sum string, size int64) (Code, error) {
+// compile has a worker compile the module, and keeps what it made.
+func (c *Cache) compile(ctx context.Context, m Module) error {
 	staging, err := os.MkdirTemp(c.cfg.Dir, stagingPrefix)
 	if err != nil {
-		return Code{}, fmt.Errorf("compile: %w", err)
+		return fmt.Errorf("compile: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(staging) }() // gone after the rename
 	if c.cfg.UID != 0 {
 		if err := os.Chown(staging, c.cfg.UID, c.cfg.GID); err != nil {
-			return Code{}, fmt.Errorf("compile: %w", err)
+			return fmt.Errorf("compile: %w", err)
 		}
 	}
-	extra := time.Duration(size) * perByte
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Deadline+extra)
+	b := c.budget(m.Size)
+	ctx, cancel := context.WithTimeout(ctx, b.deadline)
 	defer cancel()
-	limit := c.cfg.CPU + extra
 	res, err := c.cfg.Work(ctx, Job{
-		Module: path, Sum: sum, Out: staging,
+		Module: m.Path, Sum: m.Sum, Out: staging,
 		UID: c.cfg.UID, GID: c.cfg.GID, UserNamespace: c.cfg.UserNamespace,
-		CPU: uint64(max(limit.Round(time.Second)/time.Second, 1)), Memory: c.cfg.Memory,
+		CPU: uint64(b.cpu / time.Second), Memory: b.memory,
 	})
-	if err != nil {
-		// What the engine says at its end is many lines of its own stack.
-		cause, _, _ := strings.Cut(err.Error(), "\n")
-		return Code{}, &RefusedError{Why: fmt.Sprintf("compiling it failed or passed the limits of %s of processor time and %d MiB of memory (%s); "+
-			"modules with huge functions are like that: split them, or optimise for size", limit.Round(time.Second), c.cfg.Memory>>20, cause)}
+	switch {
+	case ctx.Err() != nil:
+		return b.exceeded(LimitTime)
+	case err != nil:
+		return b.died(err)
+	case res.Limit != "":
+		return b.exceeded(res.Limit)
+	case res.Damaged:
+		return ErrDamaged
+	case res.Error != "":
+		return &RefusedError{Why: res.Error}
 	}
-	if res.Error != "" {
-		return Code{}, &RefusedError{Why: res.Error}
-	}
-	return c.publish(staging, sum, res.Code)
-}
-
-// publish takes the folder over from the worker and gives it its name.
-func (c *Cache) publish(staging, sum string, code Code) (Code, error) {
-	code.Dir = staging
-	if err := code.check(); err != nil {
-		return Code{}, fmt.Errorf("compile: %w", err)
-	}
-	err := filepath.WalkDir(staging, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || c.cfg.UID == 0 {
-			return err
-		}
-		if err := os.Lchown(p, os.Getuid(), os.Getgid()); err != nil {
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		return Code{}, fmt.Errorf("compile: %w", err)
-	}
-	if err := atomicfile.WriteJSON(filepath.Join(staging, codeFile), code, true); err != nil {
-		return Code{}, fmt.Errorf("compile: %w", err)
-	}
-	final := filepath.Join(c.cfg.Dir, key(sum))
-	if err := os.Rename(staging, final); err != nil {
-		// What lies there was damaged, or another process was faster: either way it makes room.
-		if err := c.Drop(sum); err != nil {
-			return Code{}, err
-		}
-		if err := os.Rename(staging, final); err != nil {
-			return Code{}, fmt.Errorf("compile: %w", err)
-		}
-	}
-	code.Dir = final
-	return code, atomicfile.SyncDir(c.cfg.Dir)
-}
-
-// Explain puts an error of the engine in the user's words.
-func Explain(err error) string {
-	text := strings.TrimSpace(err.Error())
-	if strings.Contains(text, "invalid magic number") {
-		return "it is not a WebAssembly module"
-	}
-	return "it is not a valid WebAssembly module, or uses a feature that is not supported: " + text
+	return c.publish(staging, m.Sum)
 }

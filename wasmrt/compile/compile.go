@@ -1,13 +1,19 @@
 // Package compile turns modules into machine code, once for each digest, in short-lived worker processes with limits, and
 // keeps the code.
 //
-// The cache folder has one folder for each module and engine:
+// The cache folder has one folder for each module and engine, and a file that is locked while one is being made:
 //
-//	DIR/KEY/code.json                          which file is the code, and its SHA-256
-//	DIR/KEY/wazero-VERSION-ARCH-OS/ENTRY       the code, as the engine wrote it
+//	DIR/KEY/code.json    the files of the code, each with its size and SHA-256
+//	DIR/KEY/…            those files, as the engine wrote them
+//	DIR/KEY.lock         held by the one who compiles, of however many agents share the folder
+//	DIR/staging-…        what a worker writes to
 //
-// It appears under KEY at once, by a rename, and never changes. Containers read it and check the sum, since the engine
-// trusts what it finds there.
+// An entry appears under KEY at once, by a rename, and its files never change. Its folder is locked (flock, shared) by those
+// who use it: by who is about to start a container, and by the container's process as long as it lives. What has been used
+// the longest ago and is locked by nobody goes when the cache is over its size.
+//
+// Since the engine trusts what it finds there, only the agents can write to the folder, and a file that is not what it was
+// when it was last compared with its sum is compared again before it is used.
 package compile
 
 import (
@@ -16,33 +22,43 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
+	"edgepod/wasmrt/engine/wazero"
 )
 
-// Features of WebAssembly that modules may use: version 2, threads' atomics, tail calls and extended constants. Exception
-// handling stays off: the engine restores locals wrongly on a catch.
-const Features = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall |
-	experimental.CoreFeaturesExtendedConst
+// Module is what is to be compiled.
+type Module struct {
+	// Path is the module's file, Sum its SHA-256 in hexadecimal, Size its length.
+	Path string
+	Sum  string
+	Size int64
+}
 
-// EngineConfig is what the worker and the containers must agree on, or the cached code is not found.
-func EngineConfig(cache wazero.CompilationCache) wazero.RuntimeConfig {
-	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(Features).WithCompilationCache(cache).WithDebugInfoEnabled(true)
+// File is one file of compiled code.
+type File struct {
+	// Name in the code's folder, with its SHA-256 in hexadecimal and its length.
+	Name string `json:"name"`
+	Sum  string `json:"sum"`
+	Size int64  `json:"size"`
 }
 
 // Code is the compiled form of a module.
 type Code struct {
-	// Dir is the engine's cache folder.
-	Dir string `json:"-"`
-	// Entry is the file of the code in it, Sum its SHA-256 in hexadecimal, Size its length.
-	Entry string `json:"entry"`
-	Sum   string `json:"sum"`
-	Size  int64  `json:"size"`
+	// Dir is the folder that the engine loads, Size the length of its files.
+	Dir  string
+	Size int64
+
+	lock *os.File
+}
+
+// Release lets go of the code: it may be removed from now on, unless others hold it. Releasing twice is no error.
+func (c *Code) Release() {
+	if c.lock != nil {
+		_ = c.lock.Close() // only a lock hangs on it
+		c.lock = nil
+	}
 }
 
 // Job is what a worker is told.
@@ -61,29 +77,31 @@ type Job struct {
 	Memory uint64 `json:"memory"`
 }
 
-// Result is what a worker answers: the code, or why the module is refused.
+// Result is what a worker answers: nothing where the code lies in Job.Out, or why the module is refused, or that the
+// module's file is not what it was.
 type Result struct {
-	Code
-	Error string `json:"error,omitempty"`
+	Error   string `json:"error,omitempty"`
+	Damaged bool   `json:"damaged,omitempty"`
+	// Limit is the limit that was hit.
+	Limit Limit `json:"limit,omitempty"`
 }
+
+// Limit is a limit of a worker.
+type Limit string
+
+// The limits of a worker.
+const (
+	LimitCPU    Limit = "cpu"
+	LimitMemory Limit = "memory"
+	LimitTime   Limit = "time"
+)
 
 // key names the code of a module: other bytes, another engine or another processor give another key.
 func key(sum string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "1 %s %s %x %s %s", sum, engineVersion(), uint64(Features), runtime.GOARCH, processor())
+	fmt.Fprintf(h, "2 %s %s %s %s", sum, wazero.Identity(), runtime.GOARCH, processor())
 	return hex.EncodeToString(h.Sum(nil))
 }
-
-var engineVersion = sync.OnceValue(func() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, dep := range info.Deps {
-			if dep.Path == "github.com/tetratelabs/wazero" {
-				return dep.Version
-			}
-		}
-	}
-	return "unknown"
-})
 
 // processor tells machines apart whose processors have other features, which the engine's code depends on.
 var processor = sync.OnceValue(func() string {

@@ -3,7 +3,7 @@
 //
 //	parent                         child
 //	  clone into cgroup ─────────►  Main: wait for the request
-//	  request on descriptor 3 ───►  join the cgroup of memory (version 1), load module and code, open volumes
+//	  request on descriptor 3 ───►  join the cgroup of memory (version 1), load the code, open volumes
 //	                                give up files, identity and capabilities (package harden)
 //	                                open the pod's network and make its listeners, make host modules
 //	                                give up all system calls but those of a guest
@@ -47,13 +47,9 @@ const CodeTrap = 134
 // Request is what the parent wants run.
 type Request struct {
 	Container sandbox.ContainerSpec `json:"container"`
-	// Module is the file to run, Sum its SHA-256; Names the file of its function names, or "".
-	Module string `json:"module"`
-	Sum    string `json:"sum"`
-	Names  string `json:"names,omitempty"`
-	// Code is the module's compiled form, in CodeDir.
-	Code    compile.Code `json:"code"`
-	CodeDir string       `json:"codeDir"`
+	// Code is the folder of the module's code, Names the file of its function names, or "".
+	Code  string `json:"code"`
+	Names string `json:"names,omitempty"`
 	// Out is the child's own folder, Root the guest's root folder ("" for an empty one).
 	Out  string `json:"out"`
 	Root string `json:"root,omitempty"`
@@ -79,18 +75,11 @@ type Request struct {
 type Answer struct {
 	StartedAt time.Time       `json:"startedAt,omitzero"`
 	Layers    []sandbox.Layer `json:"layers,omitempty"`
-	// Failure is a message for the user; Damaged tells that a stored file is not what it was: DamagedModule or DamagedCode.
+	// Failure is a message for the user.
 	Failure string `json:"failure,omitempty"`
-	Damaged string `json:"damaged,omitempty"`
 	// Compiled answers JobCompile.
 	Compiled *compile.Result `json:"compiled,omitempty"`
 }
-
-// The values of Answer.Damaged.
-const (
-	DamagedModule = "module"
-	DamagedCode   = "code"
-)
 
 // Started is the content of StartFile.
 type Started struct {

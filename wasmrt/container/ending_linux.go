@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"edgepod/wasmrt/engine"
 	"edgepod/wasmrt/image/names"
 	"edgepod/wasmrt/sandbox"
 	"edgepod/wasmrt/wasi"
@@ -25,6 +26,7 @@ type ending struct {
 	out       *os.Root
 	log       *Log
 	names     *os.File
+	code      *os.File // locked, so that the code in use is kept
 	spec      sandbox.ContainerSpec
 	startedAt time.Time
 	once      sync.Once
@@ -95,19 +97,36 @@ func stopped() sandbox.Exit {
 // its low 8 bits could turn a failure into success.
 func exitCode(code uint32) int32 { return int32(min(code, 255)) }
 
-// trapMessage is a trap in the user's words, with the names of the functions that led to it.
-func (e *ending) trapMessage(trap error) string {
-	text := strings.TrimSpace(trap.Error())
-	if rest, ok := strings.CutPrefix(text, "wasm error: "); ok {
-		text = "wasm trap: " + rest
+// trapMessage is a trap in the user's words, with the functions that led to it.
+func (e *ending) trapMessage(err error) string {
+	var trap *engine.Trap
+	if !errors.As(err, &trap) {
+		return clip(strings.TrimSpace(err.Error()))
 	}
-	if e.names != nil {
-		const most = 64 << 20
-		if content, err := io.ReadAll(io.LimitReader(e.names, most)); err == nil {
-			text = names.Parse(content).Annotate(text)
-		}
+	e.nameFrames(trap.Frames)
+	text := trap.Error()
+	if trace := trap.Trace(); trace != "" {
+		text += "\n" + strings.TrimSuffix(trace, "\n")
 	}
 	return clip(text)
+}
+
+// nameFrames gives functions their names, which are kept apart from the module.
+func (e *ending) nameFrames(frames []engine.Frame) {
+	if e.names == nil {
+		return
+	}
+	const most = 64 << 20
+	content, err := io.ReadAll(io.LimitReader(e.names, most))
+	if err != nil {
+		return
+	}
+	known := names.Parse(content)
+	for i, f := range frames {
+		if f.Name == "" {
+			frames[i].Name = known[uint32(f.Index)]
+		}
+	}
 }
 
 // message is what Kubernetes shows of an ended container: what the guest wrote to its termination file, else the trap,

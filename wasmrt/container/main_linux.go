@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -104,6 +105,13 @@ func answer(out *os.File, a Answer) {
 
 func compileModule(job compile.Job, out *os.File) error {
 	debug.SetGCPercent(100)
+	exceeded := make(chan os.Signal, 1)
+	signal.Notify(exceeded, unix.SIGXCPU)
+	go func() { // until the process ends, by this or by the answer below
+		<-exceeded
+		answer(out, Answer{Compiled: &compile.Result{Limit: compile.LimitCPU}})
+		os.Exit(0)
+	}()
 	res, layers, err := compile.Work(context.Background(), job)
 	if err != nil {
 		return err

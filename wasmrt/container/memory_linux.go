@@ -1,20 +1,21 @@
 package container
 
 import (
-	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sys/unix"
+
+	"edgepod/wasmrt/engine"
 )
 
 // allocator gives guests linear memory that is reserved at once and backed by pages only where the guest touches it.
 // It never moves, and growing it copies nothing.
 type allocator struct{}
 
-// Allocate implements experimental.MemoryAllocator.
-func (allocator) Allocate(_, maxBytes uint64) experimental.LinearMemory {
-	if maxBytes == 0 {
+// Allocate implements engine.Allocator.
+func (allocator) Allocate(limit uint64) engine.LinearMemory {
+	if limit == 0 {
 		return &memory{}
 	}
-	buf, err := unix.Mmap(-1, 0, int(maxBytes), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	buf, err := unix.Mmap(-1, 0, int(limit), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		// The engine shows a memory that cannot be made as a guest that cannot be started.
 		return &memory{}
@@ -27,7 +28,7 @@ type memory struct {
 	committed uint64
 }
 
-// Reallocate implements experimental.LinearMemory.
+// Reallocate implements engine.LinearMemory.
 func (m *memory) Reallocate(size uint64) []byte {
 	if size > uint64(len(m.reserved)) {
 		return nil
@@ -41,7 +42,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return m.reserved[:size:size]
 }
 
-// Free implements experimental.LinearMemory.
+// Free implements engine.LinearMemory.
 func (m *memory) Free() {
 	if m.reserved != nil {
 		_ = unix.Munmap(m.reserved) // nothing could be done about it

@@ -2,8 +2,6 @@ package container
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -13,10 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/experimental"
-
 	"edgepod/wasmrt/compile"
+	"edgepod/wasmrt/engine"
+	"edgepod/wasmrt/engine/wazero"
 	"edgepod/wasmrt/fs"
 	"edgepod/wasmrt/harden"
 	"edgepod/wasmrt/net"
@@ -27,21 +24,6 @@ import (
 // maxFiles bounds the process's descriptors; the guest gets what the engine leaves.
 const maxFiles = 1024
 
-// failure is an error that the parent is told.
-type failure struct {
-	message string
-	damaged string
-}
-
-func (f *failure) Error() string { return f.message }
-
-// guest is a module that is ready to run.
-type guest struct {
-	ctx      context.Context
-	runtime  wazero.Runtime
-	compiled wazero.CompiledModule
-}
-
 // run is JobRun.
 func run(req Request, out *os.File) error {
 	err := join(req.Join)
@@ -49,9 +31,7 @@ func run(req Request, out *os.File) error {
 		err = start(req, out)
 	}
 	if err != nil {
-		f := &failure{message: err.Error()}
-		errors.As(err, &f)
-		answer(out, Answer{Failure: f.message, Damaged: f.damaged})
+		answer(out, Answer{Failure: err.Error()})
 	}
 	return err
 }
@@ -67,26 +47,27 @@ func start(req Request, out *os.File) error {
 // load prepares everything, gives up the process's rights and runs the guest. It returns only if the guest cannot be run.
 func (e *ending) load(req Request, out *os.File) error {
 	ctx := context.Background()
-	wasm, err := readModule(req)
-	if err != nil {
+	var err error
+	if e.code, err = compile.Hold(req.Code); err != nil {
 		return err
 	}
 	tree, err := openTree(req)
 	if err != nil {
 		return err
 	}
-	g, err := prepare(ctx, req, wasm)
+	module, err := load(ctx, req)
 	if err != nil {
 		return err
 	}
 	keep := hardening(req)
 	makeRoomForDatagrams(req)
 	layers := harden.Confine(keep)
-	host, err := newHost(req, e.log, tree, g.imports())
+	host, err := newHost(req, e.log, tree, module.Imports())
 	if err != nil {
 		return err
 	}
-	if err := g.link(host); err != nil {
+	guest, err := link(ctx, module, host)
+	if err != nil {
 		return err
 	}
 	e.stopOnRequest(host)
@@ -97,7 +78,7 @@ func (e *ending) load(req Request, out *os.File) error {
 		return fmt.Errorf("write start record: %w", err)
 	}
 	answer(out, Answer{StartedAt: e.startedAt, Layers: layers})
-	e.finish(e.exitOf(g.call()))
+	e.finish(e.exitOf(call(ctx, guest)))
 	return nil
 }
 
@@ -121,21 +102,6 @@ func makeRoomForDatagrams(req Request) {
 	if req.OwnNetwork {
 		_ = os.WriteFile("/proc/sys/net/unix/max_dgram_qlen", []byte("512"), 0) // else the kernel's own number stands
 	}
-}
-
-func readModule(req Request) ([]byte, error) {
-	wasm, err := os.ReadFile(req.Module)
-	if err != nil {
-		return nil, &failure{message: "read the stored module: " + err.Error(), damaged: DamagedModule}
-	}
-	if sum := sha256.Sum256(wasm); hex.EncodeToString(sum[:]) != req.Sum {
-		return nil, &failure{message: "the stored module is damaged", damaged: DamagedModule}
-	}
-	sum, _, err := compile.SumFile(filepath.Join(req.CodeDir, req.Code.Entry))
-	if err != nil || sum != req.Code.Sum {
-		return nil, &failure{message: "the stored code of the module is damaged", damaged: DamagedCode}
-	}
-	return wasm, nil
 }
 
 // openTree opens the guest's files.
@@ -214,61 +180,30 @@ func mounted(mounts []sandbox.Mount, target string) bool {
 	return false
 }
 
-// prepare takes the module's code from the cache.
-func prepare(ctx context.Context, req Request, wasm []byte) (*guest, error) {
-	cache, err := wazero.NewCompilationCacheWithDir(req.CodeDir)
-	if err != nil {
-		return nil, fmt.Errorf("open code: %w", err)
+// load takes up the module's code.
+func load(ctx context.Context, req Request) (engine.Module, error) {
+	_, module, err := wazero.Load(ctx, engine.Config{Pages: req.Pages, Memory: allocator{}}, req.Code)
+	if refused := (*engine.RefusedError)(nil); errors.As(err, &refused) {
+		return nil, fmt.Errorf("the module cannot be run with this memory limit, which leaves it %d MiB: %w", req.Pages/16, refused.Err)
 	}
-	config := compile.EngineConfig(cache)
-	if req.Pages > 0 {
-		config = config.WithMemoryLimitPages(req.Pages)
-	}
-	rt := wazero.NewRuntimeWithConfig(ctx, config)
-	compiled, err := rt.CompileModule(ctx, wasm)
-	if err != nil {
-		return nil, fmt.Errorf("the module cannot be run with this memory limit, which leaves it %d MiB: %w", req.Pages/16, err)
-	}
-	return &guest{ctx: experimental.WithMemoryAllocator(ctx, allocator{}), runtime: rt, compiled: compiled}, nil
+	return module, err
 }
 
-// imports are what the guest imports.
-func (g *guest) imports() []wasi.Import {
-	defs := g.compiled.ImportedFunctions()
-	out := make([]wasi.Import, len(defs))
-	for i, def := range defs {
-		module, name, _ := def.Import()
-		out[i] = wasi.Import{Module: module, Name: name, Params: def.ParamTypes(), Results: def.ResultTypes()}
-	}
-	return out
-}
-
-// link makes the host modules that the guest imports.
-func (g *guest) link(host *wasi.Host) error {
-	resolver, err := host.Modules(g.ctx, g.runtime, g.compiled.ImportedFunctions())
+// link makes the host functions that the module imports.
+func link(ctx context.Context, module engine.Module, host *wasi.Host) (engine.Guest, error) {
+	functions, err := host.Functions(module.Imports())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	g.ctx = experimental.WithImportResolver(g.ctx, resolver)
-	return nil
+	return module.Link(ctx, functions)
 }
 
 // call runs the guest to its end.
-func (g *guest) call() (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the engine failed: %v", r)
-		}
-	}()
-	mod, err := g.runtime.InstantiateModule(g.ctx, g.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
-	if err != nil {
+func call(ctx context.Context, guest engine.Guest) error {
+	if err := guest.Start(ctx); err != nil {
 		return err
 	}
-	start := mod.ExportedFunction("_start")
-	if start == nil {
-		return errors.New("the module exports no function _start")
-	}
-	_, err = start.Call(g.ctx)
+	_, err := guest.Call(ctx, "_start")
 	return err
 }
 

@@ -21,7 +21,8 @@ type Options struct {
 	Jail string
 	// Sockets keeps Unix sockets: those of Jail alone can be named then, and those that were there before are not reached.
 	Sockets bool
-	// Files bounds open descriptors; Data private memory in bytes and CPU seconds of processor time, 0 for no bound.
+	// Files bounds open descriptors; Data private memory in bytes and CPU seconds of processor time (SIGXCPU, and SIGKILL two
+	// seconds later), 0 for no bound.
 	Files uint64
 	Data  uint64
 	CPU   uint64

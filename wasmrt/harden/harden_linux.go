@@ -37,6 +37,8 @@ func Confine(o Options) []sandbox.Layer {
 func Seal(o Options) sandbox.Layer { return outcome(LayerSeccomp, filterCalls(o), newerKernel) }
 
 func limits(o Options) error {
+	// grace is how much later the kernel kills, after the signal by which a process can say that it was over its limit.
+	const grace = 2
 	set := func(what string, resource int, n uint64) error {
 		if n == 0 && resource != unix.RLIMIT_CORE {
 			return nil
@@ -45,8 +47,12 @@ func limits(o Options) error {
 		if err := unix.Getrlimit(resource, &now); err != nil {
 			return fmt.Errorf("limit of %s: %w", what, err)
 		}
-		n = min(n, now.Max)
-		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+		hard := n
+		if resource == unix.RLIMIT_CPU {
+			hard += grace
+		}
+		hard = min(hard, now.Max)
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: min(n, hard), Max: hard}); err != nil {
 			return fmt.Errorf("limit of %s: %w", what, err)
 		}
 		return nil

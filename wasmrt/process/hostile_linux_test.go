@@ -36,7 +36,7 @@ func TestHostileGuestsEndAloneAndSayWhy(t *testing.T) {
 		},
 		{
 			name: "recursion without end", module: "recurse.wasm", memory: 1 << 30,
-			want: sandbox.Exit{Code: 134, Reason: sandbox.ReasonError}, message: "stack overflow",
+			want: sandbox.Exit{Code: 134, Reason: sandbox.ReasonError}, message: "call stack exhausted",
 		},
 		{
 			name: "recursion in little memory", module: "recurse.wasm", memory: 32 << 20,
@@ -93,7 +93,7 @@ func TestCompileBombIsRefused(t *testing.T) {
 	r := open(t, t.TempDir(), func(c *process.Config) { c.CompileCPU = time.Second })
 	_, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./compile.wasm", Policy: sandbox.PullIfNotPresent})
 	var img *sandbox.ImageError
-	if !errors.As(err, &img) || img.Reason != sandbox.ReasonErrImagePull || !strings.Contains(img.Message, "limits") {
+	if !errors.As(err, &img) || img.Reason != sandbox.ReasonErrImagePull || !strings.Contains(img.Message, "limit of 1s of processor time") {
 		t.Errorf("pull: %v, want an image error that names the limits", err)
 	}
 	if _, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./guest.wasm", Policy: sandbox.PullIfNotPresent}); err != nil {

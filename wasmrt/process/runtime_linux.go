@@ -15,15 +15,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tetratelabs/wazero/api"
-
 	"edgepod/wasmrt/cgroup"
 	"edgepod/wasmrt/compile"
 	"edgepod/wasmrt/harden"
 	"edgepod/wasmrt/image"
-	"edgepod/wasmrt/image/module"
 	"edgepod/wasmrt/sandbox"
-	"edgepod/wasmrt/wasi"
 )
 
 // Runtime implements sandbox.Runtime.
@@ -74,7 +70,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 	r.launch = &launcher{program: prog}
 	r.images, err = image.Open(image.Config{
 		Dir: filepath.Join(cfg.Dir, imageDir), ImageDirs: cfg.ImageDirs, Builtins: cfg.Builtins, Limits: imageLimits(cfg.MaxImageSize),
-		Offered: offered, Aliases: !cfg.NoAliases, Cluster: cfg.Cluster, Registries: cfg.Registries, Log: cfg.Log,
+		Offered: Offered, Aliases: !cfg.NoAliases, Cluster: cfg.Cluster, Registries: cfg.Registries, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -130,17 +126,6 @@ func imageLimits(size int64) image.Limits {
 	return image.Limits{Module: size, Download: size, Unpacked: 2 * size}
 }
 
-// offered is image.Config.Offered: what package wasi has.
-func offered(im module.Import) error {
-	if im.Kind != module.KindFunc {
-		return fmt.Errorf("the module imports the %s %s.%s, which is not offered", im.Kind, im.Module, im.Name)
-	}
-	types := func(in []byte) []api.ValueType { return slices.Clone(in) }
-	return wasi.CheckImports([]wasi.Import{{
-		Module: im.Module, Name: im.Name, Params: types(im.Params), Results: types(im.Results),
-	}})
-}
-
 // Pull implements sandbox.Runtime.
 func (r *Runtime) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Image, error) {
 	began, ref := time.Now(), req.Ref
@@ -149,14 +134,11 @@ func (r *Runtime) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Im
 		return sandbox.Image{}, err
 	}
 	resolved := time.Now()
-	_, compiled, err := r.code.Ensure(ctx, e.Path, e.Sum, e.ModuleSize)
-	var refused *compile.RefusedError
-	if errors.As(err, &refused) {
-		return sandbox.Image{}, &sandbox.ImageError{Reason: sandbox.ReasonErrImagePull, Ref: ref, Message: refused.Why}
-	}
+	code, compiled, err := r.compile(ctx, e, req)
 	if err != nil {
 		return sandbox.Image{}, err
 	}
+	code.Release()
 	img := sandbox.Image{
 		Ref: ref, Digest: e.Digest, ID: e.ID, Size: e.Size, Config: e.Config, Note: e.Note,
 		Cached: e.Cached, Compiled: compiled, Took: time.Since(began),
@@ -165,6 +147,29 @@ func (r *Runtime) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Im
 		img.CompileTook = time.Since(resolved)
 	}
 	return img, nil
+}
+
+// compile returns the code of an image's module, which the caller releases. A module whose stored file turns out to be
+// damaged is fetched again, by what the request says.
+func (r *Runtime) compile(ctx context.Context, e image.Entry, req sandbox.PullRequest) (*compile.Code, bool, error) {
+	code, compiled, err := r.code.Ensure(ctx, moduleOf(e))
+	if errors.Is(err, compile.ErrDamaged) {
+		r.log.Warn("stored module is damaged and is made anew", "image", req.Ref, "digest", e.Digest)
+		if err = r.images.Drop(e.Digest); err == nil {
+			if e, err = r.images.Resolve(ctx, req); err == nil {
+				code, compiled, err = r.code.Ensure(ctx, moduleOf(e))
+			}
+		}
+	}
+	var refused *compile.RefusedError
+	if errors.As(err, &refused) {
+		err = &sandbox.ImageError{Reason: sandbox.ReasonErrImagePull, Ref: req.Ref, Message: refused.Why}
+	}
+	return code, compiled, err
+}
+
+func moduleOf(e image.Entry) compile.Module {
+	return compile.Module{Path: e.Path, Sum: e.Sum, Size: e.ModuleSize}
 }
 
 // stored is the content of sandbox.json.

@@ -117,72 +117,48 @@ func (a *attempt) discard() error {
 	return errors.Join(a.pod.rt.groups.Remove(a.group), os.RemoveAll(a.dir))
 }
 
-// start does it once, and once more with fresh files where stored ones turned out to be damaged.
+// start makes the attempt's files and its process, and returns when its guest is about to run.
 func (a *attempt) start(ctx context.Context) (sandbox.Status, error) {
-	st, damaged, err := a.startOnce(ctx)
-	if damaged == "" {
-		return st, err
-	}
-	r := a.pod.rt
-	r.log.Warn("stored file is damaged and is made anew", "container", a.spec.ID, "file", damaged, "err", err)
-	if e, ok := r.images.Get(a.spec.Digest); ok {
-		if err := r.code.Drop(e.Sum); err != nil {
-			return st, err
-		}
-	}
-	if damaged == container.DamagedModule {
-		if err := r.images.Drop(a.spec.Digest); err != nil {
-			return st, err
-		}
-		if _, err := r.Pull(ctx, sandbox.PullRequest{Ref: a.spec.Image, Policy: sandbox.PullIfNotPresent}); err != nil {
-			return st, err
-		}
-	}
-	st, _, err = a.startOnce(ctx)
-	return st, err
-}
-
-func (a *attempt) startOnce(ctx context.Context) (_ sandbox.Status, damaged string, err error) {
 	r := a.pod.rt
 	entry, ok := r.images.Get(a.spec.Digest)
 	if !ok {
-		return sandbox.Status{}, "", &sandbox.StartError{
+		return sandbox.Status{}, &sandbox.StartError{
 			Reason:  sandbox.ReasonCreateContainerError,
 			Message: fmt.Sprintf("image %q (%s) is not on this node: pull it first", a.spec.Image, a.spec.Digest),
 		}
 	}
-	code, _, err := r.code.Ensure(ctx, entry.Path, entry.Sum, entry.ModuleSize)
+	code, _, err := r.compile(ctx, entry, sandbox.PullRequest{Ref: a.spec.Image, Policy: sandbox.PullIfNotPresent})
 	if err != nil {
-		return sandbox.Status{}, "", err
+		return sandbox.Status{}, err
 	}
+	defer code.Release() // the process holds it then
 	if err := os.MkdirAll(a.dir, 0o755); err != nil {
-		return sandbox.Status{}, "", err
+		return sandbox.Status{}, err
 	}
 	stderr, err := os.OpenFile(filepath.Join(a.dir, stderrFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return sandbox.Status{}, "", err
+		return sandbox.Status{}, err
 	}
 	defer func() { _ = stderr.Close() }()
 	c, err := a.spawn(stderr)
 	if err != nil {
-		return sandbox.Status{}, "", err
+		return sandbox.Status{}, err
 	}
 	req, err := a.prepare(ctx, entry, code) // while the process begins
 	if err != nil {
 		c.abandon()
-		return sandbox.Status{}, "", err
+		return sandbox.Status{}, err
 	}
 	answer, err := a.converse(ctx, c, req)
 	if err == nil && answer.Failure == "" {
-		st, err := a.running(c.proc, answer)
-		return st, "", err
+		return a.running(c.proc, answer)
 	}
 	a.hold(nil)
 	c.abandon()
 	if err != nil {
-		return sandbox.Status{}, "", a.diedEarly(ctx, err)
+		return sandbox.Status{}, a.diedEarly(ctx, err)
 	}
-	return sandbox.Status{}, answer.Damaged, &sandbox.StartError{Reason: sandbox.ReasonRunContainerError, Message: answer.Failure}
+	return sandbox.Status{}, &sandbox.StartError{Reason: sandbox.ReasonRunContainerError, Message: answer.Failure}
 }
 
 // spawn makes the attempt's cgroup and starts its process there.
@@ -276,13 +252,13 @@ func (a *attempt) complaint() string {
 }
 
 // prepare makes the attempt's files, and says what its process is to do.
-func (a *attempt) prepare(ctx context.Context, entry image.Entry, code compile.Code) (container.Request, error) {
+func (a *attempt) prepare(ctx context.Context, entry image.Entry, code *compile.Code) (container.Request, error) {
 	r, p, spec := a.pod.rt, a.pod, a.spec
 	user := p.identity()
 	memory := r.memoryLimit(spec.Limits, p.stored.Spec.Limits)
 	req := container.Request{
 		Container: spec,
-		Module:    entry.Path, Sum: entry.Sum, Names: entry.NamesPath, Language: entry.Language, Code: code, CodeDir: code.Dir,
+		Code:      code.Dir, Names: entry.NamesPath, Language: entry.Language,
 		Out: filepath.Join(a.dir, outDir), Root: filepath.Join(a.dir, rootDir),
 		Net: p.net(), Hostname: p.stored.Spec.Hostname, OwnNetwork: r.launch.inNetworkNamespace(),
 		Join: r.groups.Join(a.group).All, UID: user.uid, GID: user.gid, UserNamespace: r.launch.inUserNamespace(),
@@ -305,8 +281,7 @@ func (a *attempt) prepare(ctx context.Context, entry image.Entry, code compile.C
 
 // makeRoot makes the folder that the guest may write to, with the image's files in it.
 func (a *attempt) makeRoot(ctx context.Context, entry image.Entry, root string, user identity) error {
-	// An earlier try may have left it.
-	if err := errors.Join(os.RemoveAll(root), os.Mkdir(root, 0o755)); err != nil {
+	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
 	}
 	if entry.Root != "" {

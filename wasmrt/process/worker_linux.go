@@ -41,7 +41,7 @@ func (r *Runtime) compileWorker(ctx context.Context, job compile.Job) (compile.R
 	defer c.abandon()
 	a, err := c.ask(ctx, job)
 	if err != nil {
-		return compile.Result{}, workerDied(ctx, complaints)
+		return r.workerDied(ref, complaints)
 	}
 	if a.Compiled == nil {
 		return compile.Result{}, errors.New("the worker did not answer")
@@ -58,17 +58,19 @@ func memoryFile() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "stderr"), nil
 }
 
-// workerDied says why there is no answer, from what the worker wrote to its standard error.
-func workerDied(ctx context.Context, complaints *os.File) error {
-	if ctx.Err() != nil {
-		return errors.New("it took too long")
-	}
+// workerDied says why there is no answer, from what the worker wrote to its standard error and what became of its cgroup.
+func (r *Runtime) workerDied(ref cgroup.Ref, complaints *os.File) (compile.Result, error) {
 	text := make([]byte, 1024)
 	n, _ := complaints.ReadAt(text, 0) // ends with EOF, as a rule
-	if n == 0 {
-		return errors.New("the worker was killed")
+	said := strings.ToValidUTF8(strings.TrimSpace(string(text[:n])), "")
+	kills, err := r.groups.OOMKills(ref)
+	switch {
+	case err == nil && kills > 0, strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
+		return compile.Result{Limit: compile.LimitMemory}, nil
+	case said == "":
+		return compile.Result{}, errors.New("the worker was killed")
 	}
-	return errors.New(strings.ToValidUTF8(strings.TrimSpace(string(text[:n])), ""))
+	return compile.Result{}, errors.New(said)
 }
 
 // startIn starts a child in the cgroup, where it waits for its request.

@@ -6,10 +6,10 @@
 //	host, err := wasi.New(wasi.Config{Args: args, Env: env, Stdout: log, Stderr: log, FS: tree})
 //	defer host.Close() // after the guest has ended; closes tree too
 //
-//	resolver, err := host.Modules(ctx, runtime, compiled.ImportedFunctions()) // *UnknownImportError
-//	mod, err := runtime.InstantiateModule(experimental.WithImportResolver(ctx, resolver), compiled,
-//		wazero.NewModuleConfig().WithName("").WithStartFunctions())
-//	_, err = mod.ExportedFunction("_start").Call(ctx)
+//	functions, err := host.Functions(module.Imports()) // *UnknownImportError
+//	guest, err := module.Link(ctx, functions)          // package engine
+//	err = guest.Start(ctx)
+//	_, err = guest.Call(ctx, "_start")
 //	code, stopped, err := wasi.ExitCode(err) // nil and *ExitError give a code; anything else is a trap and stays an error
 //
 // Stop may be called from any goroutine. A guest that has not asked to see stop requests ends with an *ExitError of code

@@ -2,65 +2,23 @@
 
 package wasi
 
-import (
-	"context"
-	"fmt"
-	"reflect"
+import "edgepod/wasmrt/engine"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
-)
+// guestMemory is what the host functions need of the engine: a view of the guest's memory that writes through, or false
+// where it is out of bounds. A view is good until the host function returns.
+type guestMemory = engine.Memory
 
-// Modules makes the host modules that a guest imports from, holding just what imports names, and returns what hands them
-// to the guest (experimental.WithImportResolver). An import that is not offered is an *UnknownImportError.
-//
-// The modules are anonymous in rt, so that several guests may live in one runtime; they are closed with it.
-func (h *Host) Modules(ctx context.Context, rt wazero.Runtime, imports []api.FunctionDefinition) (experimental.ImportResolver, error) {
-	builders := map[string]wazero.HostModuleBuilder{}
-	for _, def := range imports {
-		module, name, _ := def.Import()
-		f, err := find(Import{Module: module, Name: name, Params: def.ParamTypes(), Results: def.ResultTypes()})
+// Functions returns the host functions that a guest imports, one for each import, bound to this Host. An import that is
+// not offered is an *UnknownImportError.
+func (h *Host) Functions(imports []Import) ([]engine.Function, error) {
+	offered := offers{}
+	functions := make([]engine.Function, len(imports))
+	for i, im := range imports {
+		f, err := offered.find(im)
 		if err != nil {
 			return nil, err
 		}
-		b, ok := builders[module]
-		if !ok {
-			b = rt.NewHostModuleBuilder(module)
-			builders[module] = b
-		}
-		b.NewFunctionBuilder().WithGoModuleFunction(h.bind(f), f.paramTypes(), f.resultTypes()).WithName(name).Export(name)
+		functions[i] = engine.Function{Import: im, Call: func(mem engine.Memory, stack []uint64) { h.call(f, mem, stack) }}
 	}
-	modules := make(map[string]api.Module, len(builders))
-	for name, b := range builders {
-		compiled, err := b.Compile(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("host module %s: %w", name, err)
-		}
-		if modules[name], err = rt.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName("")); err != nil {
-			return nil, fmt.Errorf("host module %s: %w", name, err)
-		}
-	}
-	return func(name string) api.Module {
-		if m, ok := modules[name]; ok {
-			return m
-		}
-		return nil
-	}, nil
-}
-
-// bind makes the engine's function of f: a closure over this guest's state.
-func (h *Host) bind(f function) api.GoModuleFunction {
-	return api.GoModuleFunc(func(_ context.Context, mod api.Module, stack []uint64) {
-		h.call(f, memoryOf(mod), stack)
-	})
-}
-
-// memoryOf returns a module's memory. Where there is none, the engine returns a nil pointer that is not a nil interface.
-func memoryOf(mod api.Module) guestMemory {
-	m := mod.Memory()
-	if m == nil || reflect.ValueOf(m).IsNil() {
-		return noMemory{}
-	}
-	return m
+	return functions, nil
 }

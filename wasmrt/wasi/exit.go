@@ -5,8 +5,6 @@ package wasi
 import (
 	"errors"
 	"fmt"
-
-	"github.com/tetratelabs/wazero/sys"
 )
 
 // CodeStopped is the exit code of a guest that was ended by a stop request: 128 and the number of SIGTERM.
@@ -30,15 +28,12 @@ func (e *ExitError) Error() string {
 // ExitCode tells how a call into the guest ended, from the error that it returned. Without an error, and for an exit of
 // the guest's own or by a stop request, the error is nil. A trap or a fault of the engine is returned as it came.
 func ExitCode(err error) (code uint32, stopped bool, _ error) {
-	var own *ExitError
-	var engine *sys.ExitError
+	var exit *ExitError
 	switch {
 	case err == nil:
 		return 0, false, nil
-	case errors.As(err, &own):
-		return own.Code, own.Stopped, nil
-	case errors.As(err, &engine):
-		return engine.ExitCode(), false, nil
+	case errors.As(err, &exit):
+		return exit.Code, exit.Stopped, nil
 	}
 	return 0, false, err
 }

@@ -3,8 +3,7 @@
 package wasi
 
 import (
-	"github.com/tetratelabs/wazero/api"
-
+	"edgepod/wasmrt/engine"
 	"edgepod/wasmrt/fs"
 )
 
@@ -17,22 +16,22 @@ type function struct {
 	noResult bool
 }
 
-func (f function) paramTypes() []api.ValueType {
-	types := make([]api.ValueType, len(f.params))
+func (f function) paramTypes() []engine.ValueType {
+	types := make([]engine.ValueType, len(f.params))
 	for i, c := range f.params {
-		types[i] = api.ValueTypeI32
+		types[i] = engine.I32
 		if c == 'I' {
-			types[i] = api.ValueTypeI64
+			types[i] = engine.I64
 		}
 	}
 	return types
 }
 
-func (f function) resultTypes() []api.ValueType {
+func (f function) resultTypes() []engine.ValueType {
 	if f.noResult {
 		return nil
 	}
-	return []api.ValueType{api.ValueTypeI32}
+	return []engine.ValueType{engine.I32}
 }
 
 // params are the parameters of a call as the engine hands them over.

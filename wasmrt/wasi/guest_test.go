@@ -15,10 +15,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
-
+	"edgepod/wasmrt/engine"
+	"edgepod/wasmrt/engine/wazero"
+	"edgepod/wasmrt/engine/wazy"
 	"edgepod/wasmrt/fs"
 )
 
@@ -70,7 +69,7 @@ func build(t testing.TB, name string, command ...string) []byte {
 }
 
 // wat assembles a module.
-func wat(t *testing.T, text string) []byte {
+func wat(t testing.TB, text string) []byte {
 	t.Helper()
 	in := filepath.Join(t.TempDir(), "in.wat")
 	if err := os.WriteFile(in, []byte(text), 0o644); err != nil {
@@ -87,27 +86,51 @@ func wat(t *testing.T, text string) []byte {
 	return wasm
 }
 
+// engineVariable chooses the engine that the tests run on, "wazero" or "wazy".
+const engineVariable = "EDGEPOD_TEST_ENGINE"
+
+// openEngine opens the engine that the tests run on.
+func openEngine(t testing.TB) engine.Engine {
+	t.Helper()
+	open := wazero.New
+	if os.Getenv(engineVariable) == "wazy" {
+		open = wazy.New
+	}
+	e := open(context.Background(), engine.Config{})
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
 // start makes a module's instance on h and returns what runs it to its end.
 func start(t testing.TB, wasm []byte, h *Host) (run func() error) {
 	t.Helper()
+	return startOn(t, openEngine(t), wasm, h)
+}
+
+func startOn(t testing.TB, e engine.Engine, wasm []byte, h *Host) (run func() error) {
+	t.Helper()
 	ctx := context.Background()
-	rt := wazero.NewRuntime(ctx)
-	t.Cleanup(func() { rt.Close(ctx) })
-	compiled, err := rt.CompileModule(ctx, wasm)
+	module, err := e.Compile(ctx, wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver, err := h.Modules(ctx, rt, compiled.ImportedFunctions())
+	functions, err := h.Functions(module.Imports())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	mod, err := rt.InstantiateModule(experimental.WithImportResolver(ctx, resolver), compiled, cfg)
+	g, err := module.Link(ctx, functions)
+	if err == nil {
+		err = g.Start(ctx)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func() error {
-		_, err := mod.ExportedFunction("_start").Call(ctx)
+		_, err := g.Call(ctx, "_start")
 		return err
 	}
 }
@@ -220,19 +243,15 @@ func TestModulesThatImportWhatIsNotOffered(t *testing.T) {
 		"wasi_unstable.sock_open (i32, i32, i32) -> i32": `(module
 			(import "wasi_unstable" "sock_open" (func (param i32 i32 i32) (result i32))))`,
 	} {
-		ctx := context.Background()
-		rt := wazero.NewRuntime(ctx)
-		compiled, err := rt.CompileModule(ctx, wat(t, text))
+		module, err := openEngine(t).Compile(t.Context(), wat(t, text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := newHost(t, Config{}, fs.Config{})
-		_, err = h.Modules(ctx, rt, compiled.ImportedFunctions())
+		_, err = newHost(t, Config{}, fs.Config{}).Functions(module.Imports())
 		var unknown *UnknownImportError
 		if !errors.As(err, &unknown) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		rt.Close(ctx)
 	}
 }
 
@@ -268,5 +287,3 @@ func TestModulesOfOldAndOddKinds(t *testing.T) {
 		})
 	}
 }
-
-var _ guestMemory = api.Memory(nil)

@@ -7,38 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tetratelabs/wazero/api"
+	"edgepod/wasmrt/engine"
 )
 
 // Import is a function that a module imports.
-type Import struct {
-	Module, Name    string
-	Params, Results []api.ValueType
-}
-
-func (i Import) String() string {
-	return fmt.Sprintf("%s.%s %s", i.Module, i.Name, signature(i.Params, i.Results))
-}
-
-// signature writes value types as "(i32, i64) -> i32".
-func signature(params, results []api.ValueType) string {
-	s := "(" + strings.Join(typeNames(params), ", ") + ")"
-	switch len(results) {
-	case 0:
-		return s
-	case 1:
-		return s + " -> " + api.ValueTypeName(results[0])
-	}
-	return s + " -> (" + strings.Join(typeNames(results), ", ") + ")"
-}
-
-func typeNames(types []api.ValueType) []string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = api.ValueTypeName(t)
-	}
-	return names
-}
+type Import = engine.Import
 
 // UnknownImportError says that a module imports a function which is not offered.
 type UnknownImportError struct {
@@ -57,25 +30,34 @@ func (e *UnknownImportError) Error() string {
 // CheckImports returns an *UnknownImportError for the first import that is not offered, and nil when a module with these
 // imports can be given all of them. It needs no Host.
 func CheckImports(imports []Import) error {
+	offered := offers{}
 	for _, i := range imports {
-		if _, err := find(i); err != nil {
+		if _, err := offered.find(i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// offers are the functions of the host modules that have been asked for, by module.
+type offers map[string][]function
+
 // find returns the function behind an import. The name alone is not enough: a name may exist in several signatures.
-func find(i Import) (function, error) {
-	var offered []string
-	for _, f := range functionsOf(i.Module) {
+func (o offers) find(i Import) (function, error) {
+	functions, ok := o[i.Module]
+	if !ok {
+		functions = functionsOf(i.Module)
+		o[i.Module] = functions
+	}
+	var signatures []string
+	for _, f := range functions {
 		if f.name != i.Name {
 			continue
 		}
 		if slices.Equal(f.paramTypes(), i.Params) && slices.Equal(f.resultTypes(), i.Results) {
 			return f, nil
 		}
-		offered = append(offered, signature(f.paramTypes(), f.resultTypes()))
+		signatures = append(signatures, engine.Signature(f.paramTypes(), f.resultTypes()))
 	}
-	return function{}, &UnknownImportError{Import: i, Offered: offered}
+	return function{}, &UnknownImportError{Import: i, Offered: signatures}
 }

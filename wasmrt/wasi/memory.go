@@ -8,17 +8,6 @@ import (
 	"edgepod/wasmrt/fs"
 )
 
-// guestMemory is what the host functions need of the engine: a view of the guest's memory that writes through, or false
-// where it is out of bounds. A view is good until the host function returns.
-type guestMemory interface {
-	Read(offset, byteCount uint32) ([]byte, bool)
-}
-
-// noMemory is the memory of a module that has none.
-type noMemory struct{}
-
-func (noMemory) Read(_, byteCount uint32) ([]byte, bool) { return nil, byteCount == 0 }
-
 // view returns n bytes of memory at p, or Fault.
 func view(mem guestMemory, p, n uint32) ([]byte, error) {
 	b, ok := mem.Read(p, n)

@@ -11,8 +11,6 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/tetratelabs/wazero/sys"
-
 	"edgepod/wasmrt/fs"
 )
 
@@ -39,7 +37,6 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{nil, 0, false, false},
 		{fmt.Errorf("wrapped: %w", &ExitError{Code: 3}), 3, false, false},
-		{sys.NewExitError(4), 4, false, false},
 		{&ExitError{Code: CodeStopped, Stopped: true}, CodeStopped, true, false},
 		{errors.New("unreachable"), 0, false, true},
 	} {

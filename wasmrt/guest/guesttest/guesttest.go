@@ -6,18 +6,19 @@ package guesttest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/experimental"
-
+	"edgepod/wasmrt/engine"
+	"edgepod/wasmrt/engine/wazero"
 	"edgepod/wasmrt/fs"
 	"edgepod/wasmrt/net"
 	"edgepod/wasmrt/wasi"
@@ -69,39 +70,33 @@ type Guest struct {
 func (p *Pod) Start(wasm []byte, c Container) *Guest {
 	p.t.Helper()
 	ctx := context.Background()
-	rt := wazero.NewRuntime(ctx)
-	compiled, err := rt.CompileModule(ctx, wasm)
+	e := wazero.New(ctx, engine.Config{})
+	module, err := e.Compile(ctx, wasm)
 	if err != nil {
 		p.t.Fatal(err)
-	}
-	imports := make([]wasi.Import, 0, len(compiled.ImportedFunctions()))
-	for _, def := range compiled.ImportedFunctions() {
-		module, name, _ := def.Import()
-		imports = append(imports, wasi.Import{Module: module, Name: name, Params: def.ParamTypes(), Results: def.ResultTypes()})
 	}
 	network, err := net.Open(net.Config{Dir: p.Folder, Hostname: p.hostname})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	g := &Guest{t: p.t, output: newOutput(), ended: make(chan struct{})}
-	g.host = p.host(c, imports, network, g.output)
-	resolver, err := g.host.Modules(ctx, rt, compiled.ImportedFunctions())
+	g.host = p.host(c, module.Imports(), network, g.output)
+	functions, err := g.host.Functions(module.Imports())
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	mod, err := rt.InstantiateModule(experimental.WithImportResolver(ctx, resolver), compiled, cfg)
+	guest, err := module.Link(ctx, functions)
 	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := guest.Start(ctx); err != nil {
 		p.t.Fatal(err)
 	}
 	go func() {
 		defer close(g.ended)
-		_, err := mod.ExportedFunction("_start").Call(ctx)
+		_, err := guest.Call(ctx, "_start")
 		g.code, _, g.err = wasi.ExitCode(err)
-		if err := g.host.Close(); err != nil {
-			p.t.Error(err)
-		}
-		if err := network.Close(); err != nil {
+		if err := errors.Join(g.host.Close(), network.Close()); err != nil {
 			p.t.Error(err)
 		}
 		g.output.end()
@@ -109,7 +104,9 @@ func (p *Pod) Start(wasm []byte, c Container) *Guest {
 	p.t.Cleanup(func() {
 		g.host.Terminate()
 		<-g.ended
-		_ = rt.Close(ctx)
+		if err := e.Close(ctx); err != nil {
+			p.t.Error(err)
+		}
 	})
 	return g
 }
@@ -156,6 +153,26 @@ func (g *Guest) Stop() bool {
 	default:
 		return g.host.Stop()
 	}
+}
+
+// AwaitSeesStop waits until the guest would see a request to stop.
+func (g *Guest) AwaitSeesStop() {
+	g.t.Helper()
+	for !g.host.SeesStop() {
+		select {
+		case <-g.ended:
+			g.t.Fatalf("the guest ended by itself, with code %d\n%s", g.code, g.output)
+		default:
+			runtime.Gosched()
+		}
+	}
+}
+
+// AwaitStop waits until the guest would see a request to stop, and asks it.
+func (g *Guest) AwaitStop() {
+	g.t.Helper()
+	g.AwaitSeesStop()
+	g.host.Stop()
 }
 
 // Wait waits for the guest's end and returns its exit code and all that it wrote.

@@ -1,0 +1,64 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"edgepod/wasmrt/engine"
+)
+
+func TestTrapsAreReadFromTheEnginesText(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want *engine.Trap
+	}{
+		"frames with and without names": {
+			"wasm error: unreachable\nwasm stack trace:\n\t.$12(i32,i64) (i32,i32)\n\t.main.(*T).Do(i32) i32\n\t.core::fmt::f()\n\twasi.fd_write(i32) i32",
+			&engine.Trap{Reason: "unreachable", Frames: []engine.Frame{
+				{Index: 12}, {Index: -1, Name: "main.(*T).Do"}, {Index: -1, Name: "core::fmt::f"}, {Index: -1, Name: "fd_write"},
+			}},
+		},
+		"sources": {
+			"wasm error: integer divide by zero\nwasm stack trace:\n\t.div(i32) i32\n\t\t0x1f: /src/a.c:3:5 (inlined)\n\t\t      /src/b.c:9:1\n\t.$1()",
+			&engine.Trap{Reason: "integer divide by zero", Frames: []engine.Frame{
+				{Index: -1, Name: "div", Sources: []string{"/src/a.c:3:5 (inlined)", "/src/b.c:9:1"}}, {Index: 1},
+			}},
+		},
+		"many frames": {
+			"wasm error: out of bounds memory access\nwasm stack trace:\n\t.f()\n\t... maybe followed by omitted frames",
+			&engine.Trap{Reason: "out of bounds memory access", Frames: []engine.Frame{{Index: -1, Name: "f"}}, Cut: true},
+		},
+		"a number that is none":    {"wasm error: unreachable\nwasm stack trace:\n\t.$x()", &engine.Trap{Reason: "unreachable", Frames: []engine.Frame{{Index: -1, Name: "$x"}}}},
+		"no frames":                {"wasm error: unreachable", &engine.Trap{Reason: "unreachable"}},
+		"an overflow":              {"stack overflow", &engine.Trap{Reason: "call stack exhausted", Cut: true}},
+		"in the start function":    {"start function[3] failed: wasm error: unaligned atomic\nwasm stack trace:\n", &engine.Trap{Reason: "unaligned atomic access"}},
+		"an error of another kind": {"exit 5 (recovered by wazero)\nwasm stack trace:\n\t.f()", nil},
+	} {
+		got, ok := engine.ParseTrap(c.text)
+		if ok != (c.want != nil) {
+			t.Errorf("%s: a trap: %v", name, ok)
+		} else if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestTraceShowsFramesAndSources(t *testing.T) {
+	trap := engine.Trap{Reason: "unreachable", Cut: true, Frames: []engine.Frame{
+		{Index: -1, Name: "main.f", Sources: []string{"a.go:3:1"}}, {Index: 4},
+	}}
+	const want = "  0: main.f\n       at a.go:3:1\n  1: function 4\n  ...\n"
+	if got := trap.Trace(); got != want || trap.Error() != "wasm trap: unreachable" {
+		t.Errorf("%s:\n%s, want\n%s", trap.Error(), got, want)
+	}
+}
+
+func FuzzParseTrap(f *testing.F) {
+	f.Add("wasm error: unreachable\nwasm stack trace:\n\t.$12(i32,i64) (i32,i32)\n\t\t0x1: x.c:1:1\n\t... maybe")
+	f.Fuzz(func(t *testing.T, text string) {
+		if trap, ok := engine.ParseTrap(text); ok && trap.Trace() == "" && (len(trap.Frames) > 0 || trap.Cut) {
+			t.Errorf("%q: frames are not shown", text)
+		}
+	})
+}
