@@ -28,6 +28,9 @@ func fileFD(f *os.File) (*netFD, error) {
 	default:
 		return nil, syscall.ENOTSOCK
 	}
+	if err := syscall.SetNonblock(f.PollFD().Sysfd, true); err != nil {
+		return nil, os.NewSyscallError("setnonblock", err)
+	}
 	fd.pfd = f.PollFD().Copy()
 	fd.pfd.IsStream = fd.sotype == syscall.SOCK_STREAM
 	fd.pfd.ZeroReadIsEOF = fd.pfd.IsStream
