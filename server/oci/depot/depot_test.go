@@ -2,15 +2,12 @@ package depot
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -132,104 +129,6 @@ func TestContentsGoWithTheLastThatNamesThem(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyNeedsIsCollectedInTime lets hours pass.
-func TestWhatNobodyNeedsIsCollectedInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		used := map[Digest]bool{}
-		d := open(t, t.TempDir(), func(config *Config) {
-			config.Grace, config.Abandoned, config.Untagged = time.Hour, 2*time.Hour, 48*time.Hour
-			config.InUse = func(context.Context) (func(Digest) bool, error) {
-				return func(digest Digest) bool { return used[digest] }, nil
-			}
-		})
-		collect := func() {
-			t.Helper()
-			if err := d.Collect(t.Context(), time.Now()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		has := func(what string, want bool, err error) {
-			t.Helper()
-			if (err == nil) != want {
-				t.Errorf("%s: there %v (%v), want %v", what, err == nil, err, want)
-			}
-		}
-		blob := func(digest Digest) error {
-			file, _, err := d.Blob("a/app", digest)
-			if err == nil {
-				file.Close()
-			}
-			return err
-		}
-		manifest := func(digest Digest) error {
-			_, _, err := d.Manifest(t.Context(), "a/app", string(digest))
-			return err
-		}
-		kept := d.push(t, "a/app", []byte("kept"))
-		d.put(t, "a/app", "v1", "one", kept)
-		idle := d.push(t, "a/app", []byte("idle"))
-		d.push(t, "b/other", []byte("idle"))
-
-		time.Sleep(59 * time.Minute)
-		collect()
-		has("a blob within the grace", true, blob(idle)) // which is asked for by this
-		time.Sleep(59 * time.Minute)
-		collect()
-		has("a blob that was asked for within the grace", true, blob(idle))
-		time.Sleep(61 * time.Minute)
-		collect()
-		has("a blob of no manifest", false, blob(idle))
-		has("a manifest's blob", true, blob(kept))
-
-		first := d.push(t, "a/app", []byte("first of a slow push"))
-		time.Sleep(50 * time.Minute)
-		d.push(t, "a/app", []byte("second of a slow push"))
-		time.Sleep(50 * time.Minute)
-		collect()
-		has("a blob of a push that goes on", true, blob(first))
-
-		id, err := d.Begin("a/app")
-		has("an upload", true, err)
-		time.Sleep(119 * time.Minute)
-		collect()
-		_, err = d.Size("a/app", id)
-		has("an upload that rests", true, err)
-		time.Sleep(2 * time.Minute)
-		collect()
-		_, err = d.Size("a/app", id)
-		has("an upload that was left alone", false, err)
-
-		tagged, listed, needed, attached, loose := d.put(t, "a/app", "t", "tagged"), d.put(t, "a/app", "", "listed"),
-			d.put(t, "a/app", "", "needed"), Digest(""), d.put(t, "a/app", "", "loose", kept)
-		used[needed] = true
-		for text, m := range map[string]Manifest{"index": {Manifests: []Digest{listed}}, "signature": {Subject: tagged}} {
-			data := []byte(text)
-			m.Digest, m.MediaType, m.Size = DigestOf(data), "m", int64(len(data))
-			tag := ""
-			if text == "index" {
-				tag = "index"
-			} else {
-				attached = m.Digest
-			}
-			if err := d.PutManifest(t.Context(), "a/app", tag, m, data, roomy); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(49 * time.Hour)
-		collect()
-		for what, digest := range map[string]Digest{"a tagged": tagged, "a listed": listed, "a needed": needed, "an attached": attached} {
-			has(what+" manifest", true, manifest(digest))
-		}
-		has("a manifest that nothing names", false, manifest(loose))
-		if err := d.DeleteManifest(t.Context(), "a/app", tagged); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(49 * time.Hour)
-		collect()
-		has("a manifest about one that is gone", false, manifest(attached))
-	})
-}
-
 func TestQuotaCountsEachContentOnce(t *testing.T) {
 	d := open(t, t.TempDir(), nil)
 	ctx := t.Context()
@@ -268,68 +167,6 @@ func TestQuotaCountsEachContentOnce(t *testing.T) {
 	if got := d.Used("a"); got != 1600 {
 		t.Errorf("used: %d", got)
 	}
-}
-
-func TestOldManifestsWithoutTagsMakeRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		needed := DigestOf([]byte("manifest build 1"))
-		d := open(t, t.TempDir(), func(config *Config) {
-			config.InUse = func(context.Context) (func(Digest) bool, error) {
-				return func(digest Digest) bool { return digest == needed }, nil
-			}
-		})
-		builds := map[int]Digest{}
-		for build := range 5 {
-			layer := d.push(t, "a/app", bytes.Repeat([]byte{byte(build)}, 1000))
-			builds[build] = d.put(t, "a/app", "latest", fmt.Sprint("build ", build), layer)
-			time.Sleep(time.Hour)
-		}
-		there := func() (numbers []int) {
-			for build := range len(builds) {
-				if _, _, err := d.Manifest(t.Context(), "a/app", string(builds[build])); err == nil {
-					numbers = append(numbers, build)
-				}
-			}
-			return numbers
-		}
-		push := func(size int, quota int64) error {
-			id, err := d.Begin("a/app")
-			if err != nil {
-				return err
-			}
-			data := bytes.Repeat([]byte("new"), size/3)
-			if _, err := d.Append(t.Context(), "a/app", id, 0, bytes.NewReader(data), Limits{quota, roomy}, nil); err != nil {
-				return errors.Join(err, d.Cancel(t.Context(), "a/app", id))
-			}
-			_, err = d.Finish(t.Context(), "a/app", id, DigestOf(data), quota)
-			return err
-		}
-		quota := d.Used("a") + 100
-		if err := push(900, quota); err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff([]int{1, 2, 3, 4}, there()); diff != "" {
-			t.Errorf("after one had to go: %s", diff)
-		}
-		// What was asked for just now is not old.
-		if err := push(1500, quota); err == nil {
-			t.Error("there was room where there is none")
-		}
-		time.Sleep(2 * time.Hour)
-		if err := push(1500, quota); err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff([]int{1, 4}, there()); diff != "" {
-			t.Errorf("after two more had to go: %s", diff)
-		}
-		var full *QuotaError
-		if err := push(2400, quota); !errors.As(err, &full) {
-			t.Errorf("with nothing that could go: %v", err)
-		}
-		if diff := cmp.Diff([]int{1, 4}, there()); diff != "" {
-			t.Error(diff)
-		}
-	})
 }
 
 func TestUploadsAreBoundedInNumber(t *testing.T) {
