@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -153,6 +154,10 @@ func (p *pinned) RoundTrip(req *http.Request) (*http.Response, error) {
 // plainly makes an error of the library one of this package: of a registry's refusal what it says, of others what is beneath
 // the URL that package net/http puts before them, which says nothing to the user and may be long.
 func plainly(host string, err error) error {
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) { // rather than what came of asking without encryption
+		return untrusted
+	}
 	var refused *transport.Error
 	if errors.As(err, &refused) {
 		out := &StatusError{Host: host, Code: refused.StatusCode}
