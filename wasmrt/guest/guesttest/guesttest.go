@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,10 +49,17 @@ type Container struct {
 	Env  []string
 	// Root is the folder it sees as "/"; "" is one with nothing but etc/hostname.
 	Root string
-	// Ports are the listeners it is handed where it makes none of its own, as NAME=PORT.
-	Ports map[string]uint16
+	// Ports are the listeners that it is handed where it makes none of its own.
+	Ports []Port
 	// Nonblock makes these such that do not wait, as for guests in Go.
 	Nonblock bool
+}
+
+// Port is a port of a container.
+type Port struct {
+	Name     string
+	Protocol net.Protocol
+	Number   uint16
 }
 
 // Guest is a module that runs.
@@ -131,12 +137,11 @@ func (p *Pod) host(c Container, imports []wasi.Import, network *net.Local, out i
 		Net: network, NonblockListeners: c.Nonblock,
 	}
 	if wasi.TakesListeners(imports) {
-		for name, port := range c.Ports {
+		for _, port := range c.Ports {
 			cfg.Listeners = append(cfg.Listeners, wasi.Listener{
-				Name: name, Protocol: net.TCP, Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), port),
+				Name: port.Name, Protocol: port.Protocol, Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), port.Number),
 			})
 		}
-		slices.SortFunc(cfg.Listeners, func(a, b wasi.Listener) int { return a.Addr.Compare(b.Addr) })
 	}
 	h, err := wasi.New(cfg)
 	if err != nil {

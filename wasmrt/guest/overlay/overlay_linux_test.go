@@ -8,6 +8,7 @@ import (
 
 	"edgepod/wasmrt/guest/guesttest"
 	"edgepod/wasmrt/guest/overlay"
+	"edgepod/wasmrt/net"
 )
 
 // build compiles a program of testdata with the overlay.
@@ -58,28 +59,58 @@ func TestServerAndClient(t *testing.T) {
 	}
 }
 
-// TestOlderGo builds and runs the same program with the release before, which the go command fetches.
+// TestHandedOverPorts has a program answer on the ports that it was started with.
+func TestHandedOverPorts(t *testing.T) {
+	pod := guesttest.NewPod(t, "web-0")
+	server := pod.Start(build(t, "handed"), guesttest.Container{Args: []string{"handed"}, Ports: []guesttest.Port{
+		{Name: "http", Protocol: net.TCP, Number: 80}, {Name: "dns", Protocol: net.UDP, Number: 53},
+	}})
+	server.Await("ready\n")
+	code, text := pod.Start(build(t, "client"), guesttest.Container{Args: []string{"client"}}).Wait()
+	if code != 0 || text != "HELLO\nHELLO\n" {
+		t.Errorf("client: code %d\n%s", code, text)
+	}
+	server.AwaitStop()
+	code, text = server.Wait()
+	if want := "tcp at 0.0.0.0:80\nudp at 0.0.0.0:53\nready\ngoodbye\n"; code != 0 || text != want {
+		t.Errorf("server: code %d\n%s", code, text)
+	}
+}
+
+// TestOlderGo builds and runs the same programs with the release before, which the go command fetches.
 func TestOlderGo(t *testing.T) {
-	dir := t.TempDir()
-	source, err := os.ReadFile("testdata/sockets/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{"main.go": source, "go.mod": []byte("module sockets\n\ngo 1.25\n")} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	t.Setenv("GOTOOLCHAIN", "go1.25.5")
-	if err := (overlay.Build{Dir: dir, Stdout: os.Stderr, Stderr: os.Stderr}).Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wasm, err := os.ReadFile(filepath.Join(dir, "sockets.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, text := guesttest.NewPod(t, "web-0").Start(wasm, guesttest.Container{Args: []string{"sockets"}}).Wait()
+	code, text := guesttest.NewPod(t, "web-0").Start(buildElsewhere(t, "sockets"), guesttest.Container{Args: []string{"sockets"}}).Wait()
 	if code != 0 || strings.Count(text, ": ok\n") != strings.Count(text, "\n") {
 		t.Errorf("code %d\n%s", code, text)
 	}
+	server := guesttest.NewPod(t, "web-0").Start(buildElsewhere(t, "server"), guesttest.Container{Args: []string{"server"}})
+	server.Await("listening on [::]:8080\n")
+	server.AwaitStop()
+	if code, text := server.Wait(); code != 0 || !strings.HasSuffix(text, "\ngoodbye\n") {
+		t.Errorf("code %d\n%s", code, text)
+	}
+}
+
+// buildElsewhere compiles a program of testdata in a module of its own, which asks for no newer Go.
+func buildElsewhere(t *testing.T, name string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	source, err := os.ReadFile(filepath.Join("testdata", name, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, data := range map[string][]byte{"main.go": source, "go.mod": []byte("module " + name + "\n\ngo 1.25\n")} {
+		if err := os.WriteFile(filepath.Join(dir, file), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (overlay.Build{Dir: dir, Stdout: os.Stderr, Stderr: os.Stderr}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wasm, err := os.ReadFile(filepath.Join(dir, name+".wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
 }

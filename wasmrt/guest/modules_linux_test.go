@@ -1,0 +1,109 @@
+package guest_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"edgepod/wasmrt/guest"
+	"edgepod/wasmrt/guest/guesttest"
+	"edgepod/wasmrt/guest/overlay"
+)
+
+// module returns one that ships in the binary.
+func module(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := fs.ReadFile(guest.Modules(), name+".wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestHello(t *testing.T) {
+	g := guesttest.NewPod(t, "hello-1").Start(module(t, "hello"), guesttest.Container{Args: []string{"hello", "a", "b c"}})
+	code, text := g.Wait()
+	want := "Hello from edgepod!\nThis is a WebAssembly module in the pod hello-1.\nArgument 1 is a.\nArgument 2 is b c.\n"
+	if code != 0 || text != want {
+		t.Errorf("code %d, got\n%s", code, text)
+	}
+}
+
+// TestPause asks again and again: a request that comes before the guest waits ends it too, with another code.
+func TestPause(t *testing.T) {
+	g := guesttest.NewPod(t, "p").Start(module(t, "pause"), guesttest.Container{Args: []string{"pause"}})
+	g.AwaitStop()
+	if code, text := g.Wait(); code != 0 || text != "" {
+		t.Errorf("code %d\n%s", code, text)
+	}
+}
+
+// TestWebServer builds the server as it ships, and asks it from another container of its pod.
+func TestWebServer(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "web.wasm")
+	if err := (overlay.Build{Package: "./web", Output: out, Flags: []string{"-ldflags=-s -w"}, Stderr: os.Stderr}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	for name, text := range map[string]string{"srv/index.html": "<p>index\n", "srv/a.txt": "a file\n", "secret.txt": "secret\n"} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../secret.txt", filepath.Join(root, "srv", "out.txt")); err != nil {
+		t.Fatal(err)
+	}
+	pod := guesttest.NewPod(t, "web")
+	server := pod.Start(wasm, guesttest.Container{Args: []string{"web"}, Root: root})
+	server.Await("web is up on [::]:80\n")
+	for path, want := range map[string]string{
+		"/": "<p>index\n", "/a.txt": "a file\n", "/healthz": "ok\n", "/out.txt": "wget: server returned error: HTTP/1.1 404 Not Found\n",
+	} {
+		client := pod.Start(module(t, "toolbox"), guesttest.Container{Args: []string{"wget", "-qO-", "http://localhost" + path}})
+		if _, text := client.Wait(); text != want {
+			t.Errorf("%s: got %q, want %q", path, text, want)
+		}
+	}
+	server.AwaitStop()
+	code, text := server.Wait()
+	if code != 0 || !strings.HasSuffix(text, "web has stopped\n") || !strings.Contains(text, `"GET /a.txt HTTP/1.0" 200 7`) {
+		t.Errorf("code %d\n%s", code, text)
+	}
+}
+
+// TestHeader builds a program with the header, in C and in C++.
+func TestHeader(t *testing.T) {
+	for _, language := range []string{"c", "c++"} {
+		out := filepath.Join(t.TempDir(), "sockets.wasm")
+		build := exec.Command("clang", "-x", language, "--target=wasm32-wasi", "--sysroot=/usr", "-Os", "-Wall", "-Wextra", "-Werror", "-Iinclude",
+			"-fno-exceptions", "-o", out, filepath.Join("testdata", "sockets.c"))
+		if text, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		wasm, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := guesttest.NewPod(t, "c")
+		server := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "serve"}})
+		server.Await("listening\n")
+		if code, text := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "call"}}).Wait(); code != 0 || text != "HELLO\nDATAGRAM\n" {
+			t.Errorf("%s: client: code %d\n%s", language, code, text)
+		}
+		server.AwaitStop()
+		if code, text := server.Wait(); code != 0 || !strings.HasSuffix(text, "goodbye\n") {
+			t.Errorf("%s: server: code %d\n%s", language, code, text)
+		}
+	}
+}
