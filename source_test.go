@@ -18,7 +18,7 @@ func sources(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (path != "." && strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "node_modules"):
+		case entry.IsDir() && (path != "." && strings.HasPrefix(entry.Name(), ".") || strings.HasPrefix(entry.Name(), "_") || entry.Name() == "testdata" || entry.Name() == "node_modules"):
 			return filepath.SkipDir
 		case entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
 			return nil
