@@ -26,9 +26,13 @@ func imagesCommand(a *app) *cobra.Command {
 		Use:               "images [NAME...]",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Short:             "Show the images in the cluster's registry",
-		Long:              "Shows the tags in the cluster's registry, with their digests and sizes: of the namespace's images, or of those named.",
-		Example:           "  edgepod images\n  edgepod images -A\n  edgepod images delete app:v1",
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.list(cmd.Context(), args) },
+		Long: `Shows the tags in the cluster's registry, with their digests and sizes: of the namespace's images, or of those named.
+
+What a namespace's images may take together is said by --registry-quota of "up" and "server", and for one namespace by its
+annotation edgepod.dev/registry-quota. Where that is full, images without a tag make room for new ones, the oldest first,
+unless a pod names them by their digest.`,
+		Example: "  edgepod images\n  edgepod images -A\n  edgepod images delete app:v1",
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.list(cmd.Context(), args) },
 	}
 	o.client = newClient(a, cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "images of every namespace")

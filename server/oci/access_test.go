@@ -89,6 +89,21 @@ func TestTheAPIsOwnRefusalsAreInTheRegistrysForm(t *testing.T) {
 	c.want(http.StatusMisdirectedRequest, "DENIED", request{path: "/v2/", host: "evil.example"})
 }
 
+func TestFiguresAreShown(t *testing.T) {
+	c := start(t, t.TempDir(), nil)
+	c.pushImage("default/app", "v1", []byte("layer"))
+	c.must(http.StatusOK, request{path: "/v2/default/app/manifests/v1"})
+	r := c.must(http.StatusOK, request{path: "/metrics"})
+	for _, line := range []string{
+		"edgepod_registry_repositories 1", "edgepod_registry_manifests 1", "edgepod_registry_tags 1", "edgepod_registry_contents 3",
+		"edgepod_registry_pushes_total 1", "edgepod_registry_pulls_total 1", "edgepod_registry_uploads 0", "edgepod_registry_received_bytes_total 20",
+	} {
+		if !strings.Contains(r.body, "\n"+line+"\n") {
+			t.Errorf("the figures lack %q", line)
+		}
+	}
+}
+
 func TestPathsThatNameNothing(t *testing.T) {
 	c := start(t, t.TempDir(), nil)
 	for path, want := range map[string]string{

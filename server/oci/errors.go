@@ -71,9 +71,10 @@ var sentinels = []struct {
 	{depot.ErrUnknownManifest, http.StatusNotFound, manifestUnknown, depot.ErrUnknownManifest.Error()},
 	{depot.ErrUnknownUpload, http.StatusNotFound, blobUploadUnknown, depot.ErrUnknownUpload.Error()},
 	{depot.ErrUploads, http.StatusTooManyRequests, tooManyRequests, depot.ErrUploads.Error()},
+	{depot.ErrDiskFull, http.StatusInsufficientStorage, denied, depot.ErrDiskFull.Error()},
 	{errTakenOver, http.StatusConflict, blobUploadInvalid, errTakenOver.Error()},
 	{os.ErrDeadlineExceeded, http.StatusRequestTimeout, blobUploadInvalid, "the content did not come in time"},
-	{syscall.ENOSPC, http.StatusInsufficientStorage, denied, "the disk that holds the images is full"},
+	{syscall.ENOSPC, http.StatusInsufficientStorage, denied, depot.ErrDiskFull.Error()},
 	{context.Canceled, http.StatusRequestTimeout, unknown, "the request was given up"},
 }
 

@@ -42,8 +42,10 @@ type Config struct {
 	// InUse finds the manifests that somebody needs by their digest, tag or not; nil: of none is that known, and then none
 	// is removed.
 	InUse func(ctx context.Context) (func(Digest) bool, error)
-	// Entries is how many tags, manifests and blobs together a repository may have: 50,000.
+	// Entries is how many tags, manifests and blobs together a repository may have, and what its manifests list: 50,000.
 	Entries int
+	// Spare is what uploads leave free on the disk, in bytes, for others who need it: 128 MiB. Negative: nothing.
+	Spare int64
 	// Uploads is how many unfinished uploads a namespace may have: 256.
 	Uploads int
 	// Log says what was found broken; nil discards it.
@@ -65,6 +67,9 @@ func (c *Config) validate() error {
 	}
 	if c.Entries == 0 {
 		c.Entries = 50_000
+	}
+	if c.Spare == 0 {
+		c.Spare = 128 << 20
 	}
 	if c.Uploads == 0 {
 		c.Uploads = 256

@@ -197,8 +197,9 @@ func TestUploadsAreBoundedInNumber(t *testing.T) {
 }
 
 func TestRepositoriesAreBounded(t *testing.T) {
-	d := open(t, t.TempDir(), func(config *Config) { config.Entries = 4 })
-	d.put(t, "a/app", "v1", "one")
+	d := open(t, t.TempDir(), func(config *Config) { config.Entries = 6 })
+	layer := d.push(t, "a/app", []byte("layer"))
+	d.put(t, "a/app", "v1", "one", layer)
 	d.put(t, "a/app", "v2", "two")
 	var full *FullError
 	data := []byte("three")
@@ -207,6 +208,17 @@ func TestRepositoriesAreBounded(t *testing.T) {
 	}
 	if err := d.DeleteTag(t.Context(), "a/app", "v1"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestUploadsLeaveSomeOfTheDiskFree(t *testing.T) {
+	d := open(t, t.TempDir(), func(config *Config) { config.Spare = 1 << 60 })
+	id, err := d.Begin("a/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Append(t.Context(), "a/app", id, 0, strings.NewReader("x"), Limits{roomy, roomy}, nil); !errors.Is(err, ErrDiskFull) {
+		t.Errorf("an upload to a full disk: %v", err)
 	}
 }
 

@@ -59,7 +59,14 @@ func (d *document) clone() *document {
 
 func (d *document) empty() bool { return len(d.Blobs)+len(d.Manifests)+len(d.Tags) == 0 }
 
-func (d *document) entries() int { return len(d.Blobs) + len(d.Manifests) + len(d.Tags) }
+// entries is how many names of contents the document has: it measures its length.
+func (d *document) entries() int {
+	n := len(d.Blobs) + len(d.Manifests) + len(d.Tags)
+	for _, m := range d.Manifests {
+		n += len(m.Blobs) + len(m.Manifests)
+	}
+	return n
+}
 
 // contents returns the sizes of all contents that the document names.
 func (d *document) contents() map[Digest]int64 {

@@ -11,6 +11,7 @@ var (
 	ErrUnknownBlob       = errors.New("the repository has no such blob")
 	ErrUnknownManifest   = errors.New("the repository has no such manifest")
 	ErrUnknownUpload     = errors.New("there is no such upload: it was finished, given up, or took too long")
+	ErrDiskFull          = errors.New("the disk that holds the images is full")
 	ErrUploads           = errors.New("the namespace has as many unfinished uploads as it may: finish or cancel some")
 )
 
@@ -66,7 +67,7 @@ func (e *InUseError) Error() string {
 type FullError struct{ Limit int }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("the repository has more than %d tags, manifests and blobs: delete some, or use another repository", e.Limit)
+	return fmt.Sprintf("the repository has more than %d tags, manifests and blobs, with what its manifests list: delete some, or use another repository", e.Limit)
 }
 
 func bytesText(n int64) string {

@@ -195,24 +195,41 @@ func (d *Depot) loadUploads() error {
 	return nil
 }
 
+// loadUpload takes up an upload. Of one that has no file nothing has come, or it was finished and will be given up in time.
 func (d *Depot) loadUpload(id string) error {
-	data, err := os.ReadFile(d.uploadPath(id, ".json"))
-	if err != nil {
+	record, info, err := d.readUpload(id)
+	if err != nil || info == nil {
 		return err
 	}
-	var record uploadRecord
-	info, err := os.Stat(d.uploadPath(id, ".data"))
-	switch {
+	u := &upload{id: id, repository: record.Repository, turn: make(chan struct{}, 1), touched: info.ModTime()}
+	switch info, err := os.Lstat(d.uploadPath(id, ".data")); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // nothing has come, or it was finished
 	case err != nil:
 		return err
-	case json.Unmarshal(data, &record) != nil || CheckRepository(record.Repository) != nil || !info.Mode().IsRegular():
+	case !info.Mode().IsRegular():
 		return nil
+	default:
+		u.size, u.touched = info.Size(), info.ModTime()
 	}
-	d.uploads[id] = &upload{id: id, repository: record.Repository, turn: make(chan struct{}, 1), size: info.Size(), touched: info.ModTime()}
-	u := d.usageOf(NamespaceOf(record.Repository))
-	u.uploads++
-	u.coming += info.Size()
+	d.uploads[id] = u
+	space := d.usageOf(NamespaceOf(record.Repository))
+	space.uploads++
+	space.coming += u.size
 	return nil
+}
+
+// readUpload reads an upload's record; info is nil where it is not a whole one.
+func (d *Depot) readUpload(id string) (record uploadRecord, info fs.FileInfo, err error) {
+	path := d.uploadPath(id, ".json")
+	if info, err = os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return record, nil, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return record, nil, err
+	}
+	if json.Unmarshal(data, &record) != nil || CheckRepository(record.Repository) != nil {
+		return record, nil, nil
+	}
+	return record, info, nil
 }

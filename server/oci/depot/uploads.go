@@ -195,6 +195,9 @@ func (d *Depot) add(ctx context.Context, u *upload, file *os.File, piece []byte,
 	if u.size+n > limits.Blob {
 		return &SizeError{limits.Blob}
 	}
+	if free, known := freeBytes(d.config.Dir); known && free-n < d.config.Spare {
+		return ErrDiskFull
+	}
 	namespace := NamespaceOf(u.repository)
 	err := d.reserve(namespace, n, limits.Quota)
 	var full *QuotaError
