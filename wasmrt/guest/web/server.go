@@ -44,7 +44,7 @@ func (s *server) serve(l net.Listener) error {
 		case err != nil:
 			return err
 		case !s.enter(conn):
-			conn.Close()
+			_ = conn.Close() // nothing was said on it
 			return nil
 		}
 		go func() {
@@ -70,7 +70,7 @@ func (s *server) leave(conn net.Conn) {
 	s.mu.Lock()
 	delete(s.idle, conn)
 	s.mu.Unlock()
-	conn.Close()
+	_ = conn.Close() // all has been said
 	s.open.Done()
 }
 
