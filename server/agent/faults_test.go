@@ -129,7 +129,7 @@ spec:
 `)
 	c.wait("web", "ready", ready)
 	spec, err := c.runtime.Spec(string(pod.UID), "main-0")
-	if err != nil || len(spec.Mounts) != 3 {
+	if err != nil || len(spec.Mounts) != 3+3 {
 		t.Fatalf("mounts: %+v, %v", spec.Mounts, err)
 	}
 	if err := os.WriteFile(filepath.Join(spec.Mounts[0].Source, "mine"), []byte("x"), 0o644); err != nil {

@@ -16,10 +16,11 @@ import (
 	"edgepod/server/agent/lifecycle"
 )
 
-// The names in a pod's folder. Neither can be a container's name.
+// The names in a pod's folder. None can be a container's name.
 const (
 	stateFile     = "state.json"
 	volumesFolder = ".volumes"
+	etcFolder     = ".etc"
 )
 
 // podFolder is the folder of one pod:
@@ -27,6 +28,7 @@ const (
 //	DATA/pods/NAMESPACE_NAME_UID/
 //	  state.json            what is remembered of the pod
 //	  .volumes/NAME         its volumes
+//	  .etc/NAME             files that its containers find in /etc
 //	  CONTAINER/N.log       log of attempt N; N.log.1 is the part before
 type podFolder string
 
@@ -44,6 +46,7 @@ func newPodFolder(dataDir, namespace, name, uid string) (podFolder, error) {
 }
 
 func (f podFolder) volumes() string { return filepath.Join(string(f), volumesFolder) }
+func (f podFolder) etc() string     { return filepath.Join(string(f), etcFolder) }
 
 func (f podFolder) log(container string, attempt int) string {
 	return filepath.Join(string(f), container, strconv.Itoa(attempt)+".log")

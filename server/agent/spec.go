@@ -30,12 +30,16 @@ func (j job) containerSpec(a lifecycle.Start) (sandbox.ContainerSpec, error) {
 	if err != nil {
 		return sandbox.ContainerSpec{}, err
 	}
+	etc, err := j.folder.etcMounts(j.pod, mounts)
+	if err != nil {
+		return sandbox.ContainerSpec{}, err
+	}
 	image, security := j.images[a.Container], c.SecurityContext
 	return sandbox.ContainerSpec{
 		ID: containerID(a.Container, a.Attempt), Name: a.Container, Attempt: a.Attempt,
 		Image: c.Image, Digest: image.Digest,
 		Args: podvalue.Args(c, env, image.Config), Env: env.Over(image.Config), WorkingDir: podvalue.WorkingDir(c, image.Config),
-		Mounts: mounts, Ports: ports(c), Stdin: c.Stdin, Limits: limits(c.Resources),
+		Mounts: append(mounts, etc...), Ports: ports(c), Stdin: c.Stdin, Limits: limits(c.Resources),
 		ReadOnlyRoot:           security != nil && security.ReadOnlyRootFilesystem != nil && *security.ReadOnlyRootFilesystem,
 		Log:                    sandbox.Log{Path: j.folder.log(a.Container, a.Attempt), MaxBytes: j.LogMaxBytes, MaxFiles: j.LogMaxFiles},
 		TerminationMessagePath: c.TerminationMessagePath,
