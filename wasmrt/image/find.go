@@ -133,7 +133,25 @@ func (f *found) findConfig(ctx context.Context, from origin) error {
 	if f.config, err = v1.ParseConfigFile(bytes.NewReader(raw)); err != nil {
 		return problem("its configuration can't be read: " + err.Error())
 	}
+	if err := boundConfig(f.config.Config); err != nil {
+		return err
+	}
 	return refuseLinux(f.manifest, f.config, f.annotated)
+}
+
+// boundConfig refuses a configuration that no process could be given.
+func boundConfig(c v1.Config) error {
+	const most = 256 << 10
+	size := len(c.WorkingDir)
+	for _, list := range [][]string{c.Entrypoint, c.Cmd, c.Env} {
+		for _, text := range list {
+			size += len(text) + 1
+		}
+	}
+	if size > most {
+		return problem(fmt.Sprintf("its entrypoint, arguments and variables have %d KiB, more than the %d KiB that a container can be given", size>>10, most>>10))
+	}
+	return nil
 }
 
 // checkLimits refuses an image that is too large by what it says of itself. Nothing larger than it says is fetched.

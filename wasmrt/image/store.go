@@ -168,6 +168,11 @@ func (s *Store) Get(digest string) (Entry, bool) {
 			return Entry{}, false
 		}
 	}
+	for _, aside := range []*string{&e.NamesPath, &e.DebugPath} {
+		if _, err := os.Stat(*aside); err != nil {
+			*aside = "" // only back-traces are the poorer
+		}
+	}
 	if !s.use(name) {
 		return Entry{}, false
 	}

@@ -52,7 +52,7 @@ func FuzzMatching(f *testing.F) {
 		host, _, _ := strings.Cut(repository, "/")
 		got := Matching([]sandbox.Credential{{Server: server}}, repository)
 		// Without a glob, only a credential that names the very host may be given.
-		if len(got) == 1 && !strings.ContainsAny(server, `*?[\%`) && canonicalHost(host) == host && !strings.Contains(server, host) {
+		if len(got) == 1 && !strings.ContainsAny(server, `*?[\%`) && canonicalHost(host) == host && !strings.Contains(server, strings.TrimSuffix(host, ":")) {
 			t.Errorf("the credential of %q is given to %q", server, repository)
 		}
 	})
