@@ -45,16 +45,14 @@ func (s *socket) event(_ *Host, typ uint8, revents int16) (e readiness) {
 		if !s.progress() {
 			return readiness{again: true}
 		}
-		if s.conn != nil && typ == eventRead {
-			// The connection is there, but perhaps nothing to read: the next round waits for that.
-			return readiness{again: true}
-		}
-		return readiness{hangup: s.conn == nil}
+		return readiness{hangup: s.conn == nil, again: s.conn != nil && typ == eventRead}
 	case s.conn == nil:
 		return readiness{hangup: !s.listening}
 	}
 	if typ == eventRead && !s.noRead {
 		e.nbytes = readable(s.conn.FD)
+		// A connection that was made in this round is not what was waited for.
+		e.again = e.nbytes == 0 && !pollNow(s.conn.FD, unix.POLLIN)
 	}
 	// What was sent before the end is to be read before the end is told.
 	e.hangup = revents&(unix.POLLHUP|unix.POLLERR) != 0 && e.nbytes == 0
