@@ -108,9 +108,6 @@ type Image struct {
 	Config ImageConfig `json:"config,omitzero"`
 	// Note is for the user, where the reference stands for something else than it seems to, such as a built-in module.
 	Note string `json:"note,omitempty"`
-	// Credential is the position, from 1 on, in PullRequest.Credentials of the one by which the registry let the call in; 0
-	// where it wanted none, or was not asked.
-	Credential int `json:"credential,omitempty"`
 	// Cached tells that the image was here before the call, Compiled that its code had to be compiled in it.
 	Cached   bool `json:"cached,omitempty"`
 	Compiled bool `json:"compiled,omitempty"`
