@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"edgepod/wasmrt/net"
 )
 
@@ -76,6 +78,9 @@ func (h *Host) openListeners() error {
 	names := make([]string, 0, len(h.cfg.Listeners))
 	for i, l := range h.cfg.Listeners {
 		fd, err := h.openListener(l)
+		if err == unix.EADDRINUSE {
+			return fmt.Errorf("listen on %s port %d: another container of the pod holds it", l.Protocol, l.Addr.Port())
+		}
 		if err != nil {
 			return fmt.Errorf("listen on %s port %d: %w", l.Protocol, l.Addr.Port(), err)
 		}

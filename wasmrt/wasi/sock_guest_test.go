@@ -98,7 +98,7 @@ func (s *server) load(t *testing.T, clients, each int) {
 	wg.Wait()
 }
 
-func TestServerInC(t *testing.T) {
+func TestProgramInCServes(t *testing.T) {
 	wasm := buildC(t, "serve")
 	for _, how := range []string{"read", "recv"} {
 		s := serve(t, wasm, Config{Args: []string{"serve", how}})
@@ -122,7 +122,7 @@ func TestServerInC(t *testing.T) {
 	}
 }
 
-func TestServerInRust(t *testing.T) {
+func TestProgramInRustServes(t *testing.T) {
 	second := Listener{Protocol: net.UDP, Addr: netip.MustParseAddrPort("127.0.0.1:53")}
 	s := serve(t, buildRust(t, "serve"), Config{Listeners: []Listener{second}})
 	s.load(t, 1, 20)
@@ -135,7 +135,7 @@ func TestServerInRust(t *testing.T) {
 	}
 }
 
-func TestServerInGo(t *testing.T) {
+func TestProgramInGoServes(t *testing.T) {
 	s := serve(t, buildGo(t, "serve"), Config{NonblockListeners: true})
 	s.load(t, 20, 20)
 	if !s.h.Stop() {
@@ -183,14 +183,18 @@ func TestListenersRefuseUntilTheGuestLooks(t *testing.T) {
 	if got := g.poll(sub{typ: eventRead, fd: 3}, sub{typ: eventRead, fd: 4}); len(got) != 2 {
 		t.Errorf("got %v", got)
 	}
+	_, err := New(Config{Net: network(t, dir), Listeners: []Listener{{Protocol: net.TCP, Addr: netip.MustParseAddrPort("127.0.0.1:80")}}})
+	if want := "listen on TCP port 80: another container of the pod holds it"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 	g.ok("fd_close", 3)
 	if got := dial("127.0.0.1:80"); got != fs.ConnRefused {
 		t.Errorf("got %v after the end", got)
 	}
 }
 
-// TestExtensionInBothVersions lets programs of each version talk to each other in a pod.
-func TestExtensionInBothVersions(t *testing.T) {
+// TestProgramsOfBothExtensionVersions lets programs of each version talk to each other in a pod.
+func TestProgramsOfBothExtensionVersions(t *testing.T) {
 	programs := [][]byte{buildC(t, "extension1"), buildC(t, "extension2")}
 	for i, serving := range programs {
 		for j, calling := range programs {
