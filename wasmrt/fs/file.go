@@ -56,7 +56,7 @@ func (d *Dir) Open(path string, o OpenFlags) (f *File, dir *Dir, _ error) {
 		return nil, nil, Inval
 	}
 	if fd, m, ok := d.openQuick(path, o); ok {
-		return opened(d.t, m, fd)
+		return opened(d.t, m, fd, o)
 	}
 	follow := (o.Follow || endsWithSlash(path)) && !(o.Create && o.Exclusive)
 	err := d.lookup(path, follow, func(to target) (err error) {
@@ -174,11 +174,15 @@ func openAt(t *Tree, m *mount, folder int, name string, o OpenFlags) (*File, *Di
 	if err != nil {
 		return nil, nil, ErrnoOf(err)
 	}
-	return opened(t, m, fd)
+	return opened(t, m, fd, o)
 }
 
 // opened makes a file or a folder of a descriptor of the host.
-func opened(t *Tree, m *mount, fd int) (*File, *Dir, error) {
+func opened(t *Tree, m *mount, fd int, o OpenFlags) (*File, *Dir, error) {
+	if o.Directory {
+		// The host would have opened nothing else.
+		return nil, &Dir{t: t, place: place{m: m, h: &handle{fd: fd, refs: 1}}}, nil
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		_ = unix.Close(fd)

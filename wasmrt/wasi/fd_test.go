@@ -3,6 +3,7 @@
 package wasi
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -388,6 +389,40 @@ func TestListing(t *testing.T) {
 	}
 	g.want(fs.Inval, "fd_readdir", 3, 0, 100, 1<<63|1000, g.alloc(4))
 	g.want(fs.Fault, "fd_readdir", 3, memorySize-10, 100, 0, g.alloc(4))
+}
+
+// TestFolderIsEmptiedWhileItIsListed removes what a listing names as it goes on from the last cookie, as rm -r does.
+func TestFolderIsEmptiedWhileItIsListed(t *testing.T) {
+	dir := folder(t, "sub/")
+	for i := range 700 {
+		if err := os.WriteFile(filepath.Join(dir, "sub", fmt.Sprintf("file-%d", i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := newGuest(t, Config{}, dir)
+	sub := g.open("sub", oflagDirectory, 0, dirRights)
+	buf, out, start := g.alloc(256), g.alloc(4), g.next
+	for cookie, used := uint64(0), uint64(256); used == 256; {
+		g.next = start
+		g.ok("fd_readdir", sub, buf, 256, cookie, out)
+		used = uint64(g.u32(out))
+		for at := buf; at+direntSize <= buf+used; {
+			n := uint64(g.u32(at + 16))
+			if at+direntSize+n > buf+used {
+				break
+			}
+			if name := string(g.mem[at+direntSize : at+direntSize+n]); name != "." && name != ".." {
+				if errno := g.path("path_unlink_file", sub, name); errno != fs.Success {
+					t.Fatalf("remove %s: %v", name, errno)
+				}
+			}
+			cookie = g.u64(at)
+			at += direntSize + n
+		}
+	}
+	if errno := g.path("path_remove_directory", 3, "sub"); errno != fs.Success {
+		t.Errorf("remove the folder: %v", errno)
+	}
 }
 
 func TestSocketCallsOnWhatIsNoSocket(t *testing.T) {

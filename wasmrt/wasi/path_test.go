@@ -214,37 +214,6 @@ func TestTimesAndStat(t *testing.T) {
 	}
 }
 
-func TestSnapshotZeroDiffersInFourFunctions(t *testing.T) {
-	g := newGuest(t, Config{}, folder(t, "file"))
-	fd := g.open("file", 0, 0, allRights)
-	g.old = true
-	out := g.alloc(56)
-	for whence, want := range []uint64{1, 5, 1} {
-		g.ok("fd_seek", fd, 1, uint64(whence), out)
-		if got := g.u64(out); got != want {
-			t.Errorf("whence %d: at %d, want %d", whence, got, want)
-		}
-	}
-	g.want(fs.Inval, "fd_seek", fd, 1, 3, out)
-	p, n := g.str("file")
-	g.ok("fd_filestat_get", fd, out)
-	if g.mem[out+16] != byte(fs.TypeRegular) || g.u32(out+20) != 1 || g.u64(out+24) != 4 {
-		t.Errorf("filestat of a descriptor: %v", g.mem[out:out+56])
-	}
-	g.ok("path_filestat_get", 3, 0, p, n, out)
-	if g.mem[out+16] != byte(fs.TypeRegular) || g.u32(out+20) != 1 || g.u64(out+24) != 4 {
-		t.Errorf("filestat of a path: %v", g.mem[out:out+56])
-	}
-	sub, event := g.alloc(56), g.alloc(eventSize)
-	g.put64(sub, 42)
-	g.put32(sub+24, clockMonotonic)
-	g.put64(sub+32, 1)
-	g.ok("poll_oneoff", sub, event, 1, out)
-	if g.u64(event) != 42 || g.u32(out) != 1 || g.mem[event+10] != eventClock {
-		t.Errorf("event: %v", g.mem[event:event+eventSize])
-	}
-}
-
 func TestPathsThatAreNone(t *testing.T) {
 	g := newGuest(t, Config{}, folder(t))
 	for path, want := range map[string]fs.Errno{
