@@ -16,7 +16,7 @@ const patience = 24
 // their time, and blobs of no manifest after the grace. It may be called while images are pushed and pulled.
 func (d *Depot) Collect(ctx context.Context, now time.Time) error {
 	var errs []error
-	for _, id := range d.restingUploads(now) {
+	for _, id := range d.restingUploads("", d.config.Abandoned, now) {
 		err := d.giveUp(ctx, id)
 		if err == nil {
 			d.mu.Lock()
@@ -79,8 +79,11 @@ type idleManifest struct {
 	age    time.Duration
 }
 
-// makeRoom removes manifests without tags, the oldest first, until a namespace has the room that it lacked; it tells
-// whether there is any more than before. No repository's turn may be held.
+// breakOff is how long an upload may rest where its namespace has no room for others.
+const breakOff = 5 * time.Minute
+
+// makeRoom gives up uploads that were broken off, and removes manifests without tags, the oldest first, until a namespace
+// has the room that it lacked; it tells whether there is any more than before. No repository's turn may be held.
 func (d *Depot) makeRoom(ctx context.Context, full *QuotaError) bool {
 	if d.config.InUse == nil {
 		return false
@@ -90,18 +93,23 @@ func (d *Depot) makeRoom(ctx context.Context, full *QuotaError) bool {
 		d.config.Log.Warn("no room is made for an image", "namespace", full.Namespace, "err", err)
 		return false
 	}
-	before, now := d.Used(full.Namespace), time.Now()
+	before, now := d.taken(full.Namespace), time.Now()
+	for _, id := range d.restingUploads(full.Namespace, breakOff, now) {
+		if err := d.giveUp(ctx, id); err != nil {
+			d.config.Log.Warn("an upload that was broken off stays", "upload", id, "err", err)
+		}
+	}
 	for _, idle := range d.idleManifests(full.Namespace, now, inUse) {
+		if before-d.taken(full.Namespace) >= full.Over {
+			break
+		}
 		err := d.sparing(ctx, idle.r.name, func(doc *document) { d.sacrifice(idle, doc, now) })
 		if err != nil {
 			d.config.Log.Warn("no room is made for an image", "namespace", full.Namespace, "err", err)
 			return false
 		}
-		if before-d.Used(full.Namespace) >= full.Over {
-			break
-		}
 	}
-	return d.Used(full.Namespace) < before
+	return d.taken(full.Namespace) < before
 }
 
 // sacrifice takes a manifest out of its repository's document, if it is still idle, with the blobs that it alone needed;
@@ -139,12 +147,15 @@ func (d *Depot) idleManifests(namespace string, now time.Time, inUse func(Digest
 	return found
 }
 
-func (d *Depot) restingUploads(now time.Time) []string {
+// restingUploads returns the uploads to a namespace, or to all where that is "", that nobody works on and to which nothing
+// has come for some time.
+func (d *Depot) restingUploads(namespace string, rest time.Duration, now time.Time) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var resting []string
 	for id, u := range d.uploads {
-		if now.Sub(u.touched) > d.config.Abandoned {
+		ofIt := namespace == "" || NamespaceOf(u.repository) == namespace
+		if ofIt && len(u.turn) == 0 && now.Sub(u.touched) > rest {
 			resting = append(resting, id)
 		}
 	}

@@ -171,3 +171,35 @@ func TestOldManifestsWithoutTagsMakeRoom(t *testing.T) {
 		}
 	})
 }
+
+func TestUploadsThatWereBrokenOffMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, t.TempDir(), func(config *Config) {
+			config.InUse = func(context.Context) (func(Digest) bool, error) { return func(Digest) bool { return false }, nil }
+		})
+		send := func(id string) error {
+			_, err := d.Append(t.Context(), "a/app", id, -1, bytes.NewReader(make([]byte, 600)), Limits{1000, roomy}, nil)
+			return err
+		}
+		broken, err := d.Begin("a/app")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := send(broken); err != nil {
+			t.Fatal(err)
+		}
+		for _, rest := range []time.Duration{4 * time.Minute, 2 * time.Minute} {
+			time.Sleep(rest)
+			other, err := d.Begin("a/app")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := send(other); (err == nil) != (rest == 2*time.Minute) {
+				t.Errorf("after %v more: %v", rest, err)
+			}
+		}
+		if _, err := d.Size("a/app", broken); !errors.Is(err, ErrUnknownUpload) {
+			t.Errorf("the upload that was broken off: %v", err)
+		}
+	})
+}

@@ -158,6 +158,12 @@ func TestQuotaCountsEachContentOnce(t *testing.T) {
 	if err := d.Cancel(ctx, "a/one", id); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := d.Size("a/two", other); !errors.Is(err, ErrUnknownUpload) {
+		t.Errorf("one without room is kept: %v", err)
+	}
+	if other, err = d.Begin("a/two"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := d.Append(ctx, "a/two", other, 0, bytes.NewReader(data[:600]), Limits{1600, roomy}, nil); err != nil {
 		t.Errorf("after another upload was given up: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -146,7 +147,7 @@ func (d *Depot) leave(u *upload) {
 }
 
 // Append adds what body holds to the upload, whose size must be at; a negative at stands for whatever it is. It returns the
-// size afterwards, also with an error: what has come before that stays. Interrupt must make a Read of body return; it is
+// size afterwards, also with an error: what has come before that stays, unless there is no room for more. Interrupt must make a Read of body return; it is
 // called where another request takes the upload over, perhaps more than once, but not after Append has returned.
 func (d *Depot) Append(ctx context.Context, name, id string, at int64, body io.Reader, limits Limits, interrupt func()) (int64, error) {
 	u, err := d.enter(ctx, name, id, interrupt)
@@ -159,8 +160,9 @@ func (d *Depot) Append(ctx context.Context, name, id string, at int64, body io.R
 	}
 	err = d.receive(ctx, u, body, limits)
 	var tooLarge *SizeError
-	if errors.As(err, &tooLarge) {
-		d.remove(u)
+	var full *QuotaError
+	if errors.As(err, &tooLarge) || errors.As(err, &full) || errors.Is(err, ErrDiskFull) || errors.Is(err, syscall.ENOSPC) {
+		d.remove(u) // so that what has come takes no room from others
 	}
 	return u.size, err
 }

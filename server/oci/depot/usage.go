@@ -53,6 +53,14 @@ func (d *Depot) Used(namespace string) int64 {
 	return 0
 }
 
+// taken returns how many bytes of its quota the namespace has used, those of uploads and changes under way included.
+func (d *Depot) taken(namespace string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	u := d.usageOf(namespace)
+	return u.stored + u.coming
+}
+
 // usageOf returns the namespace's usage; d.mu is held.
 func (d *Depot) usageOf(namespace string) *usage {
 	u := d.usage[namespace]
