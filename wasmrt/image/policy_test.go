@@ -155,7 +155,7 @@ func TestWhatNamesMean(t *testing.T) {
 	meaning := func(s *Store, ref, namespace string) string {
 		e, err := s.Resolve(t.Context(), sandbox.PullRequest{Ref: ref, Namespace: namespace, Policy: sandbox.PullAlways})
 		if err != nil {
-			return err.Error()
+			return outcome(e, err) + ": " + err.Error()
 		}
 		r, err := s.read(strings.TrimPrefix(e.Digest, "sha256:"))
 		if err != nil {
@@ -181,6 +181,10 @@ func TestWhatNamesMean(t *testing.T) {
 		{"registry.local/kube-public/app", "a", "public"},
 		{"registry.local/a/app", "", "a"},
 		{"registry.local/b/app", "a", "of the namespace b, and a pod may use"},
+		{"x/../../b/app", "a", "couldn't parse the image name"},
+		{"registry.local/a/../b/app", "a", "couldn't parse the image name"},
+		{"registry.local//b/app", "a", "couldn't parse the image name"},
+		{"REGISTRY.local/b/app", "a", "of the namespace b, and a pod may use"},
 		{"registry.local/none", "a", "there is no image registry.local/a/none:latest"},
 		{"registry.local/app", "", "registry.local/NAMESPACE/NAME"},
 		{"kube-public/app", "a", "there is no image"},

@@ -2,6 +2,7 @@ package image
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -42,22 +43,22 @@ func (s *Store) targets(req sandbox.PullRequest) ([]target, error) {
 	if err != nil {
 		return nil, invalid(req.Ref, whyInvalid(req.Ref, err))
 	}
+	if !repositoryForm.MatchString(ref.Context().RepositoryStr()) {
+		return nil, invalid(req.Ref, "the parts of a repository's name are letters and digits in lower case, with single separators in between")
+	}
 	if digest := ref.Identifier(); strings.Contains(digest, ":") && !strings.HasPrefix(digest, "sha256:") {
 		return nil, invalid(req.Ref, "only digests of the kind sha256 are known")
 	}
 	own := target{repo: ref.Context(), identifier: ref.Identifier()}
-	if own.repo.RegistryStr() == ClusterHost {
+	if strings.EqualFold(own.repo.RegistryStr(), ClusterHost) {
+		own.repo = clusterRepo(own.repo.RepositoryStr())
 		t, err := s.clusterTarget(req, own)
 		return []target{t}, err
 	}
 	var out []target
 	if !hasHost(req.Ref) && s.cfg.Cluster != nil && req.Namespace != "" {
-		registry, err := name.NewRegistry(ClusterHost)
-		if err != nil {
-			return nil, err
-		}
 		short := strings.TrimPrefix(own.repo.RepositoryStr(), "library/")
-		out = append(out, target{repo: registry.Repo(req.Namespace, short), identifier: own.identifier, cluster: true})
+		out = append(out, target{repo: clusterRepo(req.Namespace, short), identifier: own.identifier, cluster: true})
 	}
 	if builtin := s.alias(own); builtin != "" {
 		return append(out, target{builtin: builtin}), nil
@@ -65,12 +66,25 @@ func (s *Store) targets(req sandbox.PullRequest) ([]target, error) {
 	return append(out, own), nil
 }
 
+// repositoryForm is that of the distribution specification. What else the library lets pass, such as .. between slashes,
+// could lead from one namespace into another.
+var repositoryForm = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+
 // whyInvalid says what is wrong with a reference, as far as that can be told.
 func whyInvalid(ref string, err error) string {
 	if _, lower := name.ParseReference(strings.ToLower(ref)); lower == nil {
 		return "the names of repositories are written in lower case"
 	}
 	return err.Error()
+}
+
+// clusterRepo is a repository of the cluster's registry.
+func clusterRepo(parts ...string) name.Repository {
+	registry, err := name.NewRegistry(ClusterHost)
+	if err != nil { // it is a constant, and a valid one
+		panic(err)
+	}
+	return registry.Repo(parts...)
 }
 
 // clusterTarget is a reference with the host of the cluster's registry: NAME is of the pod's own namespace, and only that
@@ -85,7 +99,7 @@ func (s *Store) clusterTarget(req sandbox.PullRequest, t target) (target, error)
 		if req.Namespace == "" {
 			return target{}, invalid(req.Ref, "images of the cluster's registry are named "+ClusterHost+"/NAMESPACE/NAME")
 		}
-		t.repo = t.repo.Repo(req.Namespace, namespace)
+		t.repo = clusterRepo(req.Namespace, namespace)
 		return t, nil
 	}
 	if req.Namespace != "" && namespace != req.Namespace && namespace != PublicNamespace {
