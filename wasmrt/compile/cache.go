@@ -59,7 +59,7 @@ type Cache struct {
 	flight singleflight.Group
 
 	mu      sync.Mutex
-	refused map[string]refusal // by the module's sum
+	refused map[string]refusal // by the module
 	// checked are the files of an entry as they looked when their content was last compared with their sums.
 	checked map[string]string
 }
@@ -116,10 +116,10 @@ func (c *Cache) Ensure(ctx context.Context, m Module) (code *Code, compiled bool
 	// What was made may have been removed again before it could be locked, by another who has a small cache.
 	const tries = 3
 	for range tries {
-		if code := c.lookup(m.Sum); code != nil {
+		if code := c.lookup(m); code != nil {
 			return code, compiled, nil
 		}
-		done := c.flight.DoChan(m.Sum, func() (any, error) { return nil, c.make(context.WithoutCancel(ctx), m) })
+		done := c.flight.DoChan(m.id(), func() (any, error) { return nil, c.make(context.WithoutCancel(ctx), m) })
 		select {
 		case <-ctx.Done():
 			return nil, compiled, ctx.Err()
@@ -135,49 +135,49 @@ func (c *Cache) Ensure(ctx context.Context, m Module) (code *Code, compiled bool
 
 // make compiles a module, unless that was refused lately or another agent does it meanwhile.
 func (c *Cache) make(ctx context.Context, m Module) error {
-	if err := c.refusal(m.Sum, time.Now()); err != nil {
+	if err := c.refusal(m.id(), time.Now()); err != nil {
 		return err
 	}
-	lock, err := lockFile(filepath.Join(c.cfg.Dir, key(m.Sum)+lockSuffix))
+	lock, err := lockFile(filepath.Join(c.cfg.Dir, key(m)+lockSuffix))
 	if err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
 	defer lock.remove()
-	if code := c.lookup(m.Sum); code != nil {
+	if code := c.lookup(m); code != nil {
 		code.Release()
 		return nil
 	}
 	err = c.compile(ctx, m)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		c.remember(m.Sum, refused, time.Now())
+		c.remember(m.id(), refused, time.Now())
 	}
 	if err != nil {
 		return err
 	}
-	if code := c.lookup(m.Sum); code != nil {
+	if code := c.lookup(m); code != nil {
 		defer code.Release() // what was just made is not what goes
 	}
 	return c.trim()
 }
 
-func (c *Cache) refusal(sum string, now time.Time) error {
+func (c *Cache) refusal(id string, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, ok := c.refused[sum]
+	r, ok := c.refused[id]
 	if !ok || now.Sub(r.at) >= refusalKept {
-		delete(c.refused, sum)
+		delete(c.refused, id)
 		return nil
 	}
 	return r.err
 }
 
-func (c *Cache) remember(sum string, err *RefusedError, now time.Time) {
+func (c *Cache) remember(id string, err *RefusedError, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.refused) >= refusalMost {
 		clear(c.refused)
 	}
-	c.refused[sum] = refusal{err: err, at: now}
+	c.refused[id] = refusal{err: err, at: now}
 }
 
 // compile has a worker compile the module, and keeps what it made.
@@ -196,7 +196,7 @@ func (c *Cache) compile(ctx context.Context, m Module) error {
 	ctx, cancel := context.WithTimeout(ctx, b.deadline)
 	defer cancel()
 	res, err := c.cfg.Work(ctx, Job{
-		Module: m.Path, Sum: m.Sum, Out: staging,
+		Module: m.Path, Sum: m.Sum, Debug: m.Debug, Out: staging,
 		UID: c.cfg.UID, GID: c.cfg.GID, UserNamespace: c.cfg.UserNamespace,
 		CPU: uint64(b.cpu / time.Second), Memory: b.memory,
 	})
@@ -212,5 +212,5 @@ func (c *Cache) compile(ctx context.Context, m Module) error {
 	case res.Error != "":
 		return &RefusedError{Why: res.Error}
 	}
-	return c.publish(staging, m.Sum)
+	return c.publish(staging, m)
 }

@@ -40,7 +40,7 @@ func inProcess(ctx context.Context, job Job) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return work(ctx, wasm, job.Out)
+	return work(ctx, wasm, nil, job.Out)
 }
 
 // never is a worker that must not be needed.
@@ -257,14 +257,15 @@ func TestARefusedModuleIsCompiledAgainOnlyAfterAWhile(t *testing.T) {
 	if tries != 1 {
 		t.Errorf("compiled %d times, want once", tries)
 	}
-	if err := c.refusal(m.Sum, time.Now().Add(refusalKept)); err != nil {
+	if err := c.refusal(m.id(), time.Now().Add(refusalKept)); err != nil {
 		t.Errorf("still refused: %v", err)
 	}
 }
 
 func TestAnotherModuleHasAnotherKey(t *testing.T) {
-	first, again := key("a"), key("a")
-	if first == key("b") || first != again {
+	m := Module{Sum: "a"}
+	first, again := key(m), key(m)
+	if first == key(Module{Sum: "b"}) || first == key(Module{Sum: "a", Debug: "/debug/c"}) || first != again {
 		t.Error("keys do not tell modules apart")
 	}
 }
@@ -286,7 +287,7 @@ func TestCodeUsedTheLongestAgoGoesFirstAndNoneInUse(t *testing.T) {
 		}
 	}
 	ensure(t, unbounded, modules[0], false).Release() // the oldest is used again
-	held, err := Hold(filepath.Join(dir, key(modules[1].Sum)))
+	held, err := Hold(filepath.Join(dir, key(modules[1])))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func TestCodeUsedTheLongestAgoGoesFirstAndNoneInUse(t *testing.T) {
 	// Another agent has less room, for three of the six: it removes the next oldest that is not held.
 	openCache(t, Config{Dir: dir, Size: 3 * size})
 	for i, kept := range []bool{true, true, false, false, false, true} {
-		if _, err := os.Stat(filepath.Join(dir, key(modules[i].Sum))); (err == nil) != kept {
+		if _, err := os.Stat(filepath.Join(dir, key(modules[i]))); (err == nil) != kept {
 			t.Errorf("code %d: %v, want kept %v", i, err, kept)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -34,7 +35,12 @@ type Module struct {
 	Path string
 	Sum  string
 	Size int64
+	// Debug is the file of its sections for debuggers, which is named after its content; "" for none.
+	Debug string
 }
+
+// id tells modules apart: by their content, and by what is known of their source.
+func (m Module) id() string { return m.Sum + " " + filepath.Base(m.Debug) }
 
 // File is one file of compiled code.
 type File struct {
@@ -66,6 +72,8 @@ type Job struct {
 	// Module is the file to compile, Sum its SHA-256 in hexadecimal.
 	Module string `json:"module"`
 	Sum    string `json:"sum"`
+	// Debug is the file of its sections for debuggers, "" for none.
+	Debug string `json:"debug,omitempty"`
 	// Out is an empty folder that the worker may write to.
 	Out string `json:"out"`
 	// UID and GID to become, where the worker starts as root; UserNamespace as in package harden.
@@ -97,9 +105,9 @@ const (
 )
 
 // key names the code of a module: other bytes, another engine or another processor give another key.
-func key(sum string) string {
+func key(m Module) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "2 %s %s %s %s", sum, wazero.Identity(), runtime.GOARCH, processor())
+	fmt.Fprintf(h, "2 %s %s %s %s", m.id(), wazero.Identity(), runtime.GOARCH, processor())
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -48,8 +48,8 @@ func readRecord(dir string) (record, error) {
 }
 
 // lookup returns the code of a module, locked, or nil where there is none that is as it should be.
-func (c *Cache) lookup(sum string) *Code {
-	name := key(sum)
+func (c *Cache) lookup(m Module) *Code {
+	name := key(m)
 	dir := filepath.Join(c.cfg.Dir, name)
 	lock, err := lockFolder(dir, false)
 	if err != nil {
@@ -125,7 +125,7 @@ func touch(dir string) {
 }
 
 // publish takes the folder over from the worker and gives it its name.
-func (c *Cache) publish(staging, sum string) error {
+func (c *Cache) publish(staging string, m Module) error {
 	var r record
 	err := filepath.WalkDir(staging, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -154,10 +154,10 @@ func (c *Cache) publish(staging, sum string) error {
 	if err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
-	final := filepath.Join(c.cfg.Dir, key(sum))
+	final := filepath.Join(c.cfg.Dir, key(m))
 	if err := os.Rename(staging, final); err != nil {
 		// What lies there is damaged, or it would have been found: it makes room, whoever uses it.
-		if err := c.Drop(sum); err != nil {
+		if err := c.drop(m); err != nil {
 			return err
 		}
 		if err := os.Rename(staging, final); err != nil {
@@ -183,9 +183,9 @@ func takeFile(staging, path string, d fs.DirEntry) (File, error) {
 	return f, os.Chmod(path, 0o400)
 }
 
-// Drop removes the code of a module at once, whoever uses it: what has been loaded stays loaded.
-func (c *Cache) Drop(sum string) error {
-	return c.remove(filepath.Join(c.cfg.Dir, key(sum)))
+// drop removes the code of a module at once, whoever uses it: what has been loaded stays loaded.
+func (c *Cache) drop(m Module) error {
+	return c.remove(filepath.Join(c.cfg.Dir, key(m)))
 }
 
 // remove takes an entry's name away and then removes its files, so that it is there as a whole or not at all.

@@ -38,6 +38,7 @@ var buildGuests = sync.OnceValues(func() (string, error) {
 	guestDir = dir
 	for name, args := range map[string][]string{
 		"guest.wasm": {"-Oz", "-s", "testdata/guest.c"}, "names.wasm": {"-O1", "testdata/guest.c"},
+		"lines.wasm": {"-O1", "-g", "testdata/trap.c"},
 		"serve.wasm": {"-Oz", "-s", "testdata/net.c"}, "call.wasm": {"-Oz", "-s", "-DCALL", "testdata/net.c"},
 	} {
 		args = append([]string{"--target=wasm32-wasi", "--sysroot=/usr", "-o", filepath.Join(dir, name)}, args...)
@@ -89,7 +90,7 @@ func child(t testing.TB) string {
 	return path
 }
 
-// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), serve.wasm, call.wasm, table.wasm, recurse.wasm and compile.wasm.
+// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), lines.wasm (with sections for debuggers), serve.wasm, call.wasm, table.wasm, recurse.wasm and compile.wasm.
 func guests(t testing.TB) string {
 	t.Helper()
 	dir, err := buildGuests()

@@ -62,11 +62,27 @@ func TestTrapNamesItsFunctions(t *testing.T) {
 	c := spec(t, r, "c", "names.wasm", "trap")
 	start(t, s, c)
 	exit := await(t, s, "c")
-	if !strings.Contains(exit.Message, "main") || strings.Contains(exit.Message, ".$") {
+	if !strings.Contains(exit.Message, "wasm trap: unreachable\n  0: ") || !strings.Contains(exit.Message, "main") || strings.Contains(exit.Message, "function ") {
 		t.Errorf("message %q, want function names", exit.Message)
 	}
-	if got := logged(t, c.Log.Path); !strings.Contains(got, "wasm trap") {
-		t.Errorf("log %q, want the trap", got)
+	if got := logged(t, c.Log.Path); !strings.Contains(got, exit.Message) {
+		t.Errorf("log %q, want the trap as in the message", got)
+	}
+}
+
+func TestTrapTellsWhereInTheSourceItIs(t *testing.T) {
+	r := open(t, t.TempDir())
+	s := create(t, r, "pod1")
+	start(t, s, spec(t, r, "c", "lines.wasm"))
+	exit := await(t, s, "c")
+	want := []string{"wasm trap: integer divide by zero", "0: divide", "trap.c:5:", "1: twice", "trap.c:9:", "main", "trap.c:13:"}
+	rest := exit.Message
+	for _, w := range want {
+		_, after, ok := strings.Cut(rest, w)
+		if !ok {
+			t.Fatalf("message %q, want %q in this order", exit.Message, want)
+		}
+		rest = after
 	}
 }
 

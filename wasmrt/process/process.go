@@ -54,8 +54,12 @@ type Config struct {
 	// MemoryDefault limits containers that have no memory limit, in bytes; 0 takes half of the machine's memory, so that
 	// one guest cannot take the machine down.
 	MemoryDefault int64
-	// CompileCPU is the processor time that compiling a module may take, beside what is added for its size; 0: 10 s.
-	CompileCPU time.Duration
+	// CompileCPU is the processor time that compiling a module may take, CompileMemory the memory in bytes, beside what is
+	// added for its size; 0: 10 s, 512 MiB.
+	CompileCPU    time.Duration
+	CompileMemory int64
+	// CodeCacheSize bounds the compiled code that is kept, in bytes, but for what is in use; 0: 2 GiB.
+	CodeCacheSize int64
 	// MaxImageSize in bytes; 0 takes the image store's default.
 	MaxImageSize int64
 	// Log may be nil.

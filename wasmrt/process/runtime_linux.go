@@ -81,7 +81,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 	}
 	r.code, err = compile.Open(compile.Config{
 		Dir: filepath.Join(cfg.Dir, codeDir), UID: worker.uid, GID: worker.gid, Work: r.compileWorker,
-		CPU: cfg.CompileCPU,
+		CPU: cfg.CompileCPU, Memory: uint64(cfg.CompileMemory), Size: cfg.CodeCacheSize,
 	})
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (r *Runtime) compile(ctx context.Context, e image.Entry, req sandbox.PullRe
 }
 
 func moduleOf(e image.Entry) compile.Module {
-	return compile.Module{Path: e.Path, Sum: e.Sum, Size: e.ModuleSize}
+	return compile.Module{Path: e.Path, Sum: e.Sum, Size: e.ModuleSize, Debug: e.DebugPath}
 }
 
 // stored is the content of sandbox.json.

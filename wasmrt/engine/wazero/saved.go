@@ -20,14 +20,16 @@ const (
 	codeDir   = "code"
 )
 
-// Save compiles a module and leaves what Load needs in dir, an empty folder. The error is an *engine.RefusedError where the
-// module is at fault.
+// Save compiles a module and leaves what Load needs in dir, an empty folder. debug may be a module that holds nothing but
+// the sections for debuggers of this one: from a small module, traps then tell where in its source they came from. The
+// error is an *engine.RefusedError where the module is at fault.
 //
 // The engine reads and validates the whole of a module also where it finds its code saved, and knows saved code by the
 // module's bytes alone. What it then uses is everything but the functions' instructions, which are most of a module. So
 // the code of the module is saved as that of its shell, the same module with empty functions, and it is the shell that
 // is read at each start.
-func Save(ctx context.Context, wasm []byte, dir string) error {
+func Save(ctx context.Context, wasm, debug []byte, dir string) error {
+	wasm = withDebug(wasm, debug)
 	scratch := filepath.Join(dir, "scratch")
 	full, err := saveOne(ctx, wasm, scratch)
 	if err != nil {

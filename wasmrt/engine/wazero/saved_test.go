@@ -22,7 +22,7 @@ type saving struct {
 
 func (s *saving) Compile(ctx context.Context, wasm []byte) (engine.Module, error) {
 	dir := s.t.TempDir()
-	if err := wazero.Save(ctx, wasm, dir); err != nil {
+	if err := wazero.Save(ctx, wasm, nil, dir); err != nil {
 		return nil, err
 	}
 	e, m, err := wazero.Load(ctx, s.cfg, dir)
@@ -62,7 +62,7 @@ func TestShellNeverRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := wazero.Save(t.Context(), wasm, dir); err != nil {
+			if err := wazero.Save(t.Context(), wasm, nil, dir); err != nil {
 				t.Fatal(err)
 			}
 			files, err := filepath.Glob(filepath.Join(dir, "code", "wazero-*", "*"))
@@ -81,7 +81,7 @@ func TestShellNeverRuns(t *testing.T) {
 
 func TestSavedModuleHasItsPagesBounded(t *testing.T) {
 	dir := t.TempDir()
-	if err := wazero.Save(t.Context(), enginetest.Assemble(t, `(module (memory 20))`), dir); err != nil {
+	if err := wazero.Save(t.Context(), enginetest.Assemble(t, `(module (memory 20))`), nil, dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := wazero.Load(t.Context(), engine.Config{Pages: 10}, dir); err == nil || !strings.Contains(err.Error(), "memory") {
@@ -92,7 +92,7 @@ func TestSavedModuleHasItsPagesBounded(t *testing.T) {
 func TestModulesThatNeedMoreAreRefusedByTheProposalsName(t *testing.T) {
 	for proposal, wasm := range enginetest.Proposals(t) {
 		var refused *engine.RefusedError
-		err := wazero.Save(t.Context(), wasm, t.TempDir())
+		err := wazero.Save(t.Context(), wasm, nil, t.TempDir())
 		if !errors.As(err, &refused) || refused.Proposal != proposal {
 			t.Errorf("got %v, want a refusal for %q", err, proposal)
 		}

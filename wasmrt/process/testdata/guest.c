@@ -73,6 +73,30 @@ int main(int argc, char **argv) {
 		printf("grew %lu pages\n", pages);
 		return 0;
 	}
+	if (!strcmp(what, "hold")) {
+		unsigned long pages = 0;
+		while (__builtin_wasm_memory_grow(0, 16) != (size_t)-1)
+			pages += 16;
+		printf("holds %lu pages\n", pages);
+		fflush(stdout);
+		for (;;)
+			sleep(1000);
+	}
+	if (!strcmp(what, "open")) {
+		int n = 0;
+		while (open("/tmp/file", O_CREAT | O_RDWR, 0600) >= 0)
+			n++;
+		printf("%d %s\n", n, strerror(errno));
+		return put("/tmp/other", "x") ? 0 : 1; // there is no descriptor for it
+	}
+	if (!strcmp(what, "spew")) {
+		static char bytes[1 << 16];
+		for (unsigned i = 0; i < sizeof bytes; i++)
+			bytes[i] = i * 7 % 251 == '\n' ? 27 : i * 7 % 251; // no line ever ends
+		for (long i = 0; i < atol(a); i++)
+			fwrite(bytes, 1, sizeof bytes, stdout);
+		return 0;
+	}
 	if (!strcmp(what, "touch")) {
 		for (;;) {
 			char *p = malloc(1 << 20);
