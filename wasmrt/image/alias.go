@@ -54,5 +54,5 @@ func (s *Store) alias(t target) string {
 // aliasNote tells the user what runs in place of what was named.
 func aliasNote(ref, builtin string) string {
 	return fmt.Sprintf("The built-in module %s runs in place of %s, which is a Linux image and cannot run here. "+
-		"Name %s to have it without this note; aliases are switched off in the node's configuration (--image-aliases=false).", builtin, ref, builtin)
+		"Name %s to have it without this note; a node with --image-aliases=false has no such aliases.", builtin, ref, builtin)
 }
