@@ -46,7 +46,7 @@ func (m *moduleMeasurement) servers() {
 		{name: "QuickJS", image: "./quickjs.wasm", args: []string{"/work/server.js"}, keeps: true},
 	} {
 		pod := m.runtime.pod(m.B, map[string]string{"server.js": readFile(m.B, "testdata/bench/server.js")})
-		_, err := pod.start(m.B, container{
+		_, err := pod.start(m.B, realContainer{
 			name: "server", image: s.image, args: s.args, env: []string{"ADDRESS=:8080"}, memory: 256 << 20,
 			ports: []sandbox.Port{{Name: "http", Protocol: "TCP", Number: 8080}},
 		})

@@ -166,7 +166,7 @@ func (m *moduleMeasurement) starts() {
 			_, err := m.runtime.Pull(m.Context(), sandbox.PullRequest{Ref: g.image, Policy: sandbox.PullIfNotPresent})
 			m.check(err)
 			began := time.Now()
-			_, err = pod.start(m.B, container{name: name, image: g.image, stdin: true, memory: 512 << 20})
+			_, err = pod.start(m.B, realContainer{name: name, image: g.image, stdin: true, memory: 512 << 20})
 			m.check(err)
 			if i > 0 {
 				took = append(took, pod.startedAt(m.B, name).Sub(began))
@@ -202,7 +202,7 @@ func (p *realPod) proc(t testing.TB, id string) string {
 // memory measures containers that have begun and wait.
 func (m *moduleMeasurement) memory() {
 	pod := m.runtime.pod(m.B, map[string]string{"server.js": readFile(m.B, "testdata/bench/server.js")})
-	for _, c := range []container{
+	for _, c := range []realContainer{
 		{name: "C", image: "./idle-c.wasm"},
 		{name: "Go", image: "./idle-go.wasm"},
 		{name: "QuickJS", image: "./quickjs.wasm", args: []string{"/work/server.js"}},
@@ -241,7 +241,7 @@ func awaitIdle(b *testing.B, proc string) {
 // bomb measures a guest that has grown its memory, untouched, to its limit.
 func (m *moduleMeasurement) bomb() {
 	pod := m.runtime.pod(m.B, nil)
-	log, err := pod.start(m.B, container{name: "bomb", image: "./idle-c.wasm", args: []string{"grow"}, stdin: true, memory: 1 << 30})
+	log, err := pod.start(m.B, realContainer{name: "bomb", image: "./idle-c.wasm", args: []string{"grow"}, stdin: true, memory: 1 << 30})
 	m.check(err)
 	awaitLog(m.B, log, "full\n")
 	status := filepath.Join(pod.proc(m.B, "bomb"), "status")

@@ -7,17 +7,15 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"edgepod/wasmrt/sandbox"
 )
 
-// testRealCommands runs interpreters, a database, a speech synthesizer and a compiler.
+// testRealCommands runs interpreters, a database and a speech synthesizer.
 func testRealCommands(t *testing.T, r *realRuntime) {
 	for name, run := range map[string]func(*testing.T, *realRuntime){
 		"python": testPython, "php": testPHP, "ruby": testRuby, "sqlite": testSQLite, "quickjs": testQuickJS, "flite": testFlite,
-		"clang": testClang,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); run(t, r) })
 	}
@@ -63,7 +61,7 @@ func testPython(t *testing.T, r *realRuntime) {
 		"access.log": "1 - \"GET /a HTTP/1.1\" 200\n2 - \"POST /b HTTP/1.0\" 200\n" +
 			"3 - \"GET /a HTTP/2\" 404\nnonsense\n",
 	})
-	out, exit := pod.run(t, container{
+	out, exit := pod.run(t, realContainer{
 		image: "./python.wasm", args: []string{"/work/main.py", "x", "ä"}, env: []string{"GREETING=Moin"}, memory: 256 << 20,
 		mounts: []sandbox.Mount{{Source: pod.work, Target: "/data", ReadOnly: true}},
 	})
@@ -95,7 +93,7 @@ file_put_contents("/work/visits", "two\n", FILE_APPEND);
 echo json_encode(["name" => $q["name"], "sum" => hash("sha256", $q["name"]), "visits" => file("/work/visits", FILE_IGNORE_NEW_LINES),
 	"match" => preg_replace("/(e)dge/", "$1", $q["name"])]), "\n";
 `})
-	out, exit := pod.run(t, container{
+	out, exit := pod.run(t, realContainer{
 		image: "./php.wasm", memory: 384 << 20,
 		env: []string{
 			"SCRIPT_FILENAME=/work/index.php", "REQUEST_METHOD=GET", "QUERY_STRING=name=edgepod&x=1", "REDIRECT_STATUS=200",
@@ -122,7 +120,7 @@ rescue Errno::ENOENT => e
 end
 exit 5
 `, "words": "bb\na\ncc\n"})
-	out, exit := pod.run(t, container{
+	out, exit := pod.run(t, realContainer{
 		image: "./ruby.wasm", args: []string{"/work/main.rb", "x"}, env: []string{"GREETING=Moin"}, memory: 768 << 20,
 	})
 	wantEnd(t, out, exit, 5, `[[1, ["a"]], [2, ["bb", "cc"]]]`, "main.rb out words\n", "pod edge\n", "Moin\n", `["x"]`+"\n",
@@ -134,9 +132,9 @@ func testSQLite(t *testing.T, r *realRuntime) {
 		"fill.sql":  "create table t(a integer primary key, b text); insert into t(b) values('x'),('y'),('z'); delete from t where b='y';",
 		"query.sql": "select count(*), group_concat(b, '+'), max(a) from t; select name from sqlite_master;",
 	})
-	out, exit := pod.run(t, container{name: "fill", image: "./sqlite.wasm", args: []string{"/work/db", ".read /work/fill.sql"}, memory: 128 << 20})
+	out, exit := pod.run(t, realContainer{name: "fill", image: "./sqlite.wasm", args: []string{"/work/db", ".read /work/fill.sql"}, memory: 128 << 20})
 	wantEnd(t, out, exit, 0)
-	out, exit = pod.run(t, container{name: "query", image: "./sqlite.wasm", args: []string{"/work/db", ".read /work/query.sql"}, memory: 128 << 20})
+	out, exit = pod.run(t, realContainer{name: "query", image: "./sqlite.wasm", args: []string{"/work/db", ".read /work/query.sql"}, memory: 128 << 20})
 	wantEnd(t, out, exit, 0, "2|x+z|3\nt\n")
 }
 
@@ -149,7 +147,7 @@ f.puts(JSON.stringify({ sum: [1, 2, 3].reduce((a, b) => a + b), name: "edge".rep
 f.close();
 setTimeout(() => print(std.loadFile("/work/out")), 10);
 `})
-	out, exit := pod.run(t, container{image: "./quickjs.wasm", args: []string{"/work/main.js"}, memory: 128 << 20})
+	out, exit := pod.run(t, realContainer{image: "./quickjs.wasm", args: []string{"/work/main.js"}, memory: 128 << 20})
 	wantEnd(t, out, exit, 0, `{"sum":6,"name":"EdgE"}`)
 }
 
@@ -159,7 +157,7 @@ const fliteSum = "ffcc0f084ebb6570ecbe57da396cb003dfcf16b4eb293c3db55f855248d1d7
 func testFlite(t *testing.T, r *realRuntime) {
 	pod := r.pod(t, nil)
 	for _, name := range []string{"first", "second"} {
-		out, exit := pod.run(t, container{
+		out, exit := pod.run(t, realContainer{
 			name: name, image: "./flite.wasm", args: []string{"-t", "Good morning, edge!", "-o", "/work/" + name + ".wav"}, memory: 256 << 20,
 		})
 		wantEnd(t, out, exit, 0)
@@ -167,30 +165,4 @@ func testFlite(t *testing.T, r *realRuntime) {
 			t.Errorf("the %s speech has the sum %x, want %s", name, sum, fliteSum)
 		}
 	}
-}
-
-// testClang compiles and links a C program in the pod, and runs what came of it.
-func testClang(t *testing.T, r *realRuntime) {
-	pod := r.pod(t, map[string]string{"main.c": `
-#include <stdio.h>
-int main(int argc, char **argv) {
-	FILE *f = fopen("/work/in", "w");
-	if (!f || fputs("compiled in a pod", f) < 0 || fclose(f)) return 1;
-	char line[64];
-	if (!(f = fopen("/work/in", "r")) || !fgets(line, sizeof line, f)) return 2;
-	printf("%s: %s\n", argv[argc - 1], line);
-	return 9;
-}
-`})
-	system := []sandbox.Mount{r.library("clang/sys", "/sys")}
-	out, exit := pod.run(t, container{image: "./clang.wasm", memory: 768 << 20, mounts: system, args: strings.Fields(
-		"-cc1 -Werror -triple wasm32-unknown-wasi -isysroot /sys -internal-isystem /sys/include " +
-			"-internal-isystem /sys/lib/clang/8.0.1/include -O2 -emit-obj -o /work/main.o /work/main.c")})
-	wantEnd(t, out, exit, 0)
-	out, exit = pod.run(t, container{image: "./wasm-ld.wasm", memory: 768 << 20, mounts: system, args: strings.Fields(
-		"--no-threads -L/sys/lib/wasm32-wasi /sys/lib/wasm32-wasi/crt1.o /work/main.o -lc -o /work/main.wasm")})
-	wantEnd(t, out, exit, 0)
-	check(t, os.WriteFile(filepath.Join(r.scratch, "compiled.wasm"), []byte(readFile(t, filepath.Join(pod.work, "main.wasm"))), 0o644))
-	out, exit = pod.run(t, container{image: "./compiled.wasm", args: []string{"said"}})
-	wantEnd(t, out, exit, 9, "said: compiled in a pod\n")
 }

@@ -42,7 +42,7 @@ func testRealGuests(t *testing.T, r *realRuntime) {
 		t.Run("cat "+compiler, func(t *testing.T) {
 			t.Parallel()
 			pod := r.pod(t, map[string]string{"a": "one\n", "b": "two\n"})
-			out, exit := pod.run(t, container{
+			out, exit := pod.run(t, realContainer{
 				image: "./imports/wasi_snapshot_preview1/example/testdata/" + image + "/cat.wasm", args: []string{"work/a", "work/b"},
 			})
 			wantEnd(t, out, exit, 0, "one\ntwo\n")
@@ -66,7 +66,7 @@ func testRealGuest(t *testing.T, r *realRuntime, compiler, image string) {
 	call := func(code int32, args ...string) string {
 		t.Helper()
 		run++
-		out, exit := pod.run(t, container{name: "run" + strconv.Itoa(run), image: image, args: args})
+		out, exit := pod.run(t, realContainer{name: "run" + strconv.Itoa(run), image: image, args: args})
 		wantEnd(t, out, exit, code)
 		return out
 	}

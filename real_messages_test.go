@@ -14,7 +14,7 @@ import (
 func testRealMessages(t *testing.T, r *realRuntime) {
 	t.Run("too little memory to load", func(t *testing.T) {
 		t.Parallel()
-		_, err := r.pod(t, nil).start(t, container{image: "./python.wasm", args: []string{"-c", "print(1)"}, memory: 32 << 20})
+		_, err := r.pod(t, nil).start(t, realContainer{image: "./python.wasm", args: []string{"-c", "print(1)"}, memory: 32 << 20})
 		var refused *sandbox.StartError
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "32 MiB is too small to load the module: raise limits.memory") {
 			t.Errorf("got %v", err)
@@ -22,7 +22,7 @@ func testRealMessages(t *testing.T, r *realRuntime) {
 	})
 	t.Run("too little memory to run", func(t *testing.T) {
 		t.Parallel()
-		out, exit := r.pod(t, nil).run(t, container{
+		out, exit := r.pod(t, nil).run(t, realContainer{
 			image: "./python.wasm", args: []string{"-c", "a = bytearray(500 << 20); print(len(a))"}, memory: 192 << 20,
 		})
 		wantEnd(t, out, exit, 1, "MemoryError")

@@ -36,9 +36,9 @@ func exampleFiles(t testing.TB, manifest string) map[string]string {
 
 func testJavaScriptPair(t *testing.T, r *realRuntime) {
 	pod := r.pod(t, exampleFiles(t, "javascript/pod.yaml"))
-	log, err := pod.start(t, container{name: "server", image: "./quickjs.wasm", args: []string{"/work/server.js"}, memory: 128 << 20})
+	log, err := pod.start(t, realContainer{name: "server", image: "./quickjs.wasm", args: []string{"/work/server.js"}, memory: 128 << 20})
 	check(t, err)
-	out, exit := pod.run(t, container{name: "client", image: "./quickjs.wasm", args: []string{"/work/client.js"}, memory: 128 << 20})
+	out, exit := pod.run(t, realContainer{name: "client", image: "./quickjs.wasm", args: []string{"/work/client.js"}, memory: 128 << 20})
 	wantEnd(t, out, exit, 0, `{"path":"/words/one","word":"one"}`, `{"path":"/words/three","word":"three"}`)
 	check(t, pod.Stop(t.Context(), "server", scriptTimeout))
 	wantEnd(t, readLog(t, log), pod.await(t, "server"), 143, "listening on port 8080\n", "answered /words/three\n")
@@ -47,7 +47,7 @@ func testJavaScriptPair(t *testing.T, r *realRuntime) {
 // testPortHasOneHolder starts a second server on a port, in vain, and another one when the first is dead.
 func testPortHasOneHolder(t *testing.T, r *realRuntime) {
 	pod := r.pod(t, exampleFiles(t, "javascript/pod.yaml"))
-	server := container{image: "./quickjs.wasm", args: []string{"/work/server.js"}, memory: 128 << 20}
+	server := realContainer{image: "./quickjs.wasm", args: []string{"/work/server.js"}, memory: 128 << 20}
 	for _, name := range []string{"first", "second", "third"} {
 		server.name = name
 		log, err := pod.start(t, server)
@@ -81,7 +81,7 @@ func awaitLog(t testing.TB, path, text string) {
 // testInputEnds asks a script to stop that reads its input.
 func testInputEnds(t *testing.T, r *realRuntime) {
 	pod := r.pod(t, nil)
-	log, err := pod.start(t, container{image: "./python.wasm", stdin: true, memory: 256 << 20, args: []string{
+	log, err := pod.start(t, realContainer{image: "./python.wasm", stdin: true, memory: 256 << 20, args: []string{
 		"-c", "import sys; print('waiting', flush=True); read = sys.stdin.read(); print('stopping', repr(read)); sys.exit(3)",
 	}})
 	check(t, err)

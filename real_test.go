@@ -24,6 +24,7 @@ func TestRealModules(t *testing.T) {
 	t.Run("commands", func(t *testing.T) { t.Parallel(); testRealCommands(t, r) })
 	t.Run("guests", func(t *testing.T) { t.Parallel(); testRealGuests(t, r) })
 	t.Run("servers", func(t *testing.T) { t.Parallel(); testRealServers(t, r) })
+	t.Run("engines", func(t *testing.T) { t.Parallel(); testRealEngines(t, r) })
 	t.Run("messages", func(t *testing.T) { t.Parallel(); testRealMessages(t, r) })
 }
 
@@ -127,8 +128,8 @@ func (r *realRuntime) pod(t testing.TB, files map[string]string) *realPod {
 	return &realPod{Sandbox: box, runtime: r, work: work}
 }
 
-// container is what a test asks of a pod.
-type container struct {
+// realContainer is what a test asks of a pod.
+type realContainer struct {
 	name   string
 	image  string
 	args   []string
@@ -140,7 +141,7 @@ type container struct {
 }
 
 // start starts a container with the pod's folder at /work and returns the path of its log.
-func (p *realPod) start(t testing.TB, c container) (log string, err error) {
+func (p *realPod) start(t testing.TB, c realContainer) (log string, err error) {
 	t.Helper()
 	img, err := p.runtime.Pull(t.Context(), sandbox.PullRequest{Ref: c.image, Policy: sandbox.PullIfNotPresent})
 	if err != nil {
@@ -165,7 +166,7 @@ func (p *realPod) start(t testing.TB, c container) (log string, err error) {
 }
 
 // run runs a container to its end and returns what it wrote.
-func (p *realPod) run(t testing.TB, c container) (string, sandbox.Exit) {
+func (p *realPod) run(t testing.TB, c realContainer) (string, sandbox.Exit) {
 	t.Helper()
 	log, err := p.start(t, c)
 	check(t, err)
@@ -229,9 +230,4 @@ func wantEnd(t testing.TB, out string, exit sandbox.Exit, code int32, wanted ...
 			t.Errorf("it did not write %q but:\n%s", text, out)
 		}
 	}
-}
-
-// library shows the guest a folder that came with its module.
-func (r *realRuntime) library(folder, target string) sandbox.Mount {
-	return sandbox.Mount{Source: filepath.Join(r.modules, folder), Target: target, ReadOnly: true}
 }
