@@ -33,7 +33,8 @@ func newRuntime(dataDir string, config process.Config) (sandbox.Runtime, error) 
 func (o *clusterOptions) runtimeConfig(images http.RoundTripper, log *slog.Logger) process.Config {
 	return process.Config{
 		Cluster:   images,
-		ImageDirs: o.images.dirs, Registries: o.images.found, NoAliases: !o.images.aliases, MaxImageSize: int64(o.images.maxSize), Log: log,
+		ImageDirs: o.images.dirs, Registries: o.images.found, NoAliases: !o.images.aliases, MaxImageSize: int64(o.images.maxSize),
+		CompileCPU: o.images.compileCPU, CompileMemory: int64(o.images.compileMemory), CodeCacheSize: int64(o.images.codeSize), Log: log,
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"edgepod/wasmrt/image/remote"
 )
 
-// imageOptions are where a node gets images from, and how long it keeps them.
+// imageOptions are where a node gets images from, what making their code may take, and how long it keeps both.
 type imageOptions struct {
 	dirs       []string
 	registries string
@@ -25,6 +25,10 @@ type imageOptions struct {
 	high, low  int
 	maxAge     time.Duration
 	keepSize   byteSize
+
+	compileCPU    time.Duration
+	compileMemory byteSize
+	codeSize      byteSize
 
 	// found is what the file of registries says.
 	found remote.Registries
@@ -40,6 +44,9 @@ func addImageFlags(f *pflag.FlagSet, o *imageOptions) {
 	f.IntVar(&o.low, "image-gc-low-threshold", 80, "percent of the disk in use until which they are removed")
 	f.DurationVar(&o.maxAge, "image-gc-max-age", 0, "remove images that were unused for so long, such as 720h (default: keep them)")
 	f.Var(&o.keepSize, "image-gc-max-size", "remove unused images while all take more than this, such as 2Gi (default: no bound)")
+	f.DurationVar(&o.compileCPU, "compile-cpu", 0, "processor time that compiling a module may take, beside a second for each MiB of it (default 10s)")
+	f.Var(&o.compileMemory, "compile-memory", "memory that compiling a module may take, beside 16 times its size (default 512Mi)")
+	f.Var(&o.codeSize, "code-cache-size", "compiled code that is kept, beside what runs (default 2Gi)")
 }
 
 // registriesHelp is the part of the commands' help about the file of registries.
@@ -73,6 +80,9 @@ func (o *imageOptions) check() error {
 	}
 	if o.maxAge < 0 || o.maxAge > 0 && o.maxAge < time.Hour {
 		errs = append(errs, fmt.Errorf("--image-gc-max-age %v is less than an hour", o.maxAge))
+	}
+	if o.compileCPU < 0 {
+		errs = append(errs, fmt.Errorf("--compile-cpu %v is negative", o.compileCPU))
 	}
 	if o.registries != "" {
 		var err error

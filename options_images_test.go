@@ -55,6 +55,9 @@ func TestImageFlagsRefuseWhatCannotBeMeant(t *testing.T) {
 		{"--image-gc-max-age=1m", "less than an hour"},
 		{"--image-gc-max-age=-1h", "less than an hour"},
 		{"--image-gc-max-size=-1", "number of bytes"},
+		{"--compile-cpu=-1s", "negative"},
+		{"--compile-memory=x", "number of bytes"},
+		{"--code-cache-size=0", "number of bytes"},
 		{"--image-dir=/none/such", "--image-dir"},
 		{"--registries=/none/such", "--registries /none/such: "},
 	} {
