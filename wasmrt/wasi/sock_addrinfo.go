@@ -72,51 +72,66 @@ func (q hints) check(name string) error {
 	return nil
 }
 
+// query is what a guest asks for, and where the answer goes.
+type query struct {
+	hints
+	name  string
+	port  uint16
+	first uint32
+	limit uint32
+	count []byte
+}
+
 // sockGetaddrinfo looks up a name and a service. The guest has made a list of entries, which are filled in.
 func (h *Host) sockGetaddrinfo(mem guestMemory, p params) error {
-	name, err := nameAt(mem, p.u32(0), p.u32(1))
+	q, err := queryAt(mem, p)
 	if err != nil {
 		return err
 	}
-	service, err := nameAt(mem, p.u32(2), p.u32(3))
+	addrs, err := h.addresses(q.name, q.hints)
 	if err != nil {
 		return err
 	}
-	hint, err := view(mem, p.u32(4), addrinfoSize)
+	n, err := putAddrinfo(mem, q, addrs)
 	if err != nil {
 		return err
 	}
-	q := hints{flags: binary.LittleEndian.Uint16(hint), family: hint[2], typ: hint[3], protocol: hint[4]}
-	first, err := view(mem, p.u32(5), 4)
-	if err != nil {
-		return err
-	}
-	count, err := view(mem, p.u32(7), 4)
-	switch {
-	case err != nil:
-		return err
-	case name == "" && service == "":
-		return addrinfoNoName
-	case p.u32(6) == 0:
-		return addrinfoMemory
-	}
-	if err := q.check(name); err != nil {
-		return err
-	}
-	port, err := portOf(service, q)
-	if err != nil {
-		return err
-	}
-	addrs, err := h.addresses(name, q)
-	if err != nil {
-		return err
-	}
-	n, err := putAddrinfo(mem, binary.LittleEndian.Uint32(first), p.u32(6), q, addrs, port, name)
-	if err != nil {
-		return err
-	}
-	binary.LittleEndian.PutUint32(count, n)
+	binary.LittleEndian.PutUint32(q.count, n)
 	return nil
+}
+
+// queryAt reads the parameters of sock_getaddrinfo.
+func queryAt(mem guestMemory, p params) (q query, err error) {
+	var service string
+	var hint, first []byte
+	if q.name, err = nameAt(mem, p.u32(0), p.u32(1)); err != nil {
+		return q, err
+	}
+	if service, err = nameAt(mem, p.u32(2), p.u32(3)); err != nil {
+		return q, err
+	}
+	if hint, err = view(mem, p.u32(4), addrinfoSize); err != nil {
+		return q, err
+	}
+	if first, err = view(mem, p.u32(5), 4); err != nil {
+		return q, err
+	}
+	if q.count, err = view(mem, p.u32(7), 4); err != nil {
+		return q, err
+	}
+	q.hints = hints{flags: binary.LittleEndian.Uint16(hint), family: hint[2], typ: hint[3], protocol: hint[4]}
+	q.first, q.limit = binary.LittleEndian.Uint32(first), p.u32(6)
+	switch {
+	case q.name == "" && service == "":
+		return q, addrinfoNoName
+	case q.limit == 0:
+		return q, addrinfoMemory
+	}
+	if err := q.check(q.name); err != nil {
+		return q, err
+	}
+	q.port, err = portOf(service, q.hints)
+	return q, err
 }
 
 // maxName is the longest name that is looked up.
@@ -224,14 +239,18 @@ func lookupErrno(err error) error {
 	return addrinfoAgain
 }
 
-// putAddrinfo fills in the guest's list, at most limit entries of it, and returns how many.
-func putAddrinfo(mem guestMemory, at, limit uint32, q hints, addrs []netip.Addr, port uint16, name string) (n uint32, err error) {
+// putAddrinfo fills in the guest's list, and returns how many entries of it.
+func putAddrinfo(mem guestMemory, q query, addrs []netip.Addr) (n uint32, err error) {
+	at, name := q.first, q.name
+	if q.flags&addrinfoCanonicalName == 0 {
+		name = ""
+	}
 	for _, ip := range addrs {
 		for _, kind := range []struct{ typ, protocol uint8 }{{typeStream, protocolTCP}, {typeDgram, protocolUDP}} {
 			if q.typ != 0 && q.typ != kind.typ || q.protocol != 0 && q.protocol != kind.protocol {
 				continue
 			}
-			if n == limit || n > 0 && at == 0 {
+			if n == q.limit || n > 0 && at == 0 {
 				return n, nil
 			}
 			entry, err := view(mem, at, addrinfoSize)
@@ -239,15 +258,13 @@ func putAddrinfo(mem guestMemory, at, limit uint32, q hints, addrs []netip.Addr,
 				return 0, err
 			}
 			entry[3], entry[4] = kind.typ, kind.protocol
-			if err := putEntry(mem, entry, netip.AddrPortFrom(ip, port)); err != nil {
+			if err := putEntry(mem, entry, netip.AddrPortFrom(ip, q.port)); err != nil {
 				return 0, err
-			}
-			if n > 0 || q.flags&addrinfoCanonicalName == 0 {
-				name = ""
 			}
 			if err := putName(mem, entry, name); err != nil {
 				return 0, err
 			}
+			name = ""
 			n, at = n+1, binary.LittleEndian.Uint32(entry[24:])
 		}
 	}
