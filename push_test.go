@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"k8s.io/client-go/rest"
 )
 
 // emptyModule is the smallest module: the header alone.
@@ -272,5 +275,36 @@ func TestProgressIsToldForWhatIsLarge(t *testing.T) {
 	tellProgress(updates, "app", &out)
 	if got := strings.Count(out.String(), "\n"); got != 4 || !strings.Contains(out.String(), "Pushing app: 20Mi of 40Mi\n") {
 		t.Errorf("%d lines: %s", got, &out)
+	}
+}
+
+func TestRequestsForTheRegistryGoToTheAPIServer(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Host+" "+r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, base := range []string{"", "/clusters/one/"} {
+		transport, err := newRegistryTransport(&rest.Config{Host: server.URL + base, BearerToken: "secret"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://registry.local/v2/default/app/tags/list?n=1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if r.URL.Host != "registry.local" {
+			t.Errorf("the request was changed: %s", r.URL)
+		}
+	}
+	want := []string{host + " /v2/default/app/tags/list?n=1 Bearer secret", host + " /clusters/one/v2/default/app/tags/list?n=1 Bearer secret"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
