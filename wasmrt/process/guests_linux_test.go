@@ -40,6 +40,7 @@ var buildGuests = sync.OnceValues(func() (string, error) {
 		"guest.wasm": {"-Oz", "-s", "testdata/guest.c"}, "names.wasm": {"-O1", "testdata/guest.c"},
 		"lines.wasm": {"-O1", "-g", "testdata/trap.c"},
 		"serve.wasm": {"-Oz", "-s", "testdata/net.c"}, "call.wasm": {"-Oz", "-s", "-DCALL", "testdata/net.c"},
+		"extension.wasm": {"-Oz", "-s", "../wasi/testdata/c/extension2.c"},
 	} {
 		args = append([]string{"--target=wasm32-wasi", "--sysroot=/usr", "-o", filepath.Join(dir, name)}, args...)
 		if out, err := exec.Command("clang", args...).CombinedOutput(); err != nil {
@@ -90,7 +91,7 @@ func child(t testing.TB) string {
 	return path
 }
 
-// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), lines.wasm (with sections for debuggers), serve.wasm, call.wasm, table.wasm, recurse.wasm and compile.wasm.
+// guests returns the folder of guests: guest.wasm, names.wasm (not stripped), lines.wasm (with sections for debuggers), serve.wasm, call.wasm, extension.wasm (both, over TCP and UDP), table.wasm, recurse.wasm and compile.wasm.
 func guests(t testing.TB) string {
 	t.Helper()
 	dir, err := buildGuests()

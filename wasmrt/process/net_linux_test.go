@@ -3,6 +3,7 @@ package process_test
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +78,31 @@ func TestPortIsHeldByOneContainerAtATime(t *testing.T) {
 		t.Errorf("server that waits for a connection, after stop: %+v", exit)
 	}
 	start(t, s, c)
+}
+
+// TestContainersMakeTheirOwnSockets lets a container listen, and another call it, over TCP and UDP, each in its jail. The
+// port of one that is killed can be had at once.
+func TestContainersMakeTheirOwnSockets(t *testing.T) {
+	r := open(t, t.TempDir())
+	s := create(t, r, "pod1")
+	killed := spec(t, r, "killed", "extension.wasm", "serve")
+	status := start(t, s, killed)
+	awaitOutput(t, killed.Log.Path, "ready\n")
+	if err := syscall.Kill(status.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, s, "killed")
+	server, client := spec(t, r, "server", "extension.wasm", "serve"), spec(t, r, "client", "extension.wasm", "call")
+	start(t, s, server)
+	awaitOutput(t, server.Log.Path, "ready\n")
+	start(t, s, client)
+	exit := await(t, s, "client")
+	if got, want := logged(t, client.Log.Path), "HELLO\nHELLO\nEND\nEND\n"; exit.Code != 0 || got != want {
+		t.Errorf("client: %+v\n%s", exit, got)
+	}
+	if exit := await(t, s, "server"); exit.Code != 0 {
+		t.Errorf("server: %+v\n%s", exit, logged(t, server.Log.Path))
+	}
 }
 
 // TestNetworkWithoutAJail runs containers in this very program, which may be built so that it can't be jailed.
