@@ -73,7 +73,7 @@ $(CHILD): go.sum $(shell find wasmrt -name '*.go' -not -name '*_test.go' -not -p
 	@gzip -9nc .cache/child >$@
 
 $(WEB): $(shell find wasmrt/guest/web wasmrt/guest/overlay wasmrt/guest/build -name '*.go' -not -name '*_test.go')
-	$(GO) run ./wasmrt/guest/build ./wasmrt/guest/web $@
+	$(GO) run ./wasmrt/guest/build ./wasmrt/guest/web $@ -tags nethttpomithttp2
 
 .PHONY: examples
 examples: ## Build the modules of the examples

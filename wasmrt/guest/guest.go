@@ -20,7 +20,7 @@ import (
 )
 
 //go:generate sh build.sh
-//go:generate go run ./build ./web embed/web.wasm.gz
+//go:generate go run ./build ./web embed/web.wasm.gz -tags nethttpomithttp2
 
 //go:embed *.wasm
 var plain embed.FS

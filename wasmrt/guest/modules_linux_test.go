@@ -44,7 +44,7 @@ func TestPause(t *testing.T) {
 // TestWebServer builds the server as it ships, and asks it from another container of its pod.
 func TestWebServer(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "web.wasm")
-	if err := (overlay.Build{Package: "./web", Output: out, Flags: []string{"-ldflags=-s -w"}, Stderr: os.Stderr}).Run(t.Context()); err != nil {
+	if err := (overlay.Build{Package: "./web", Output: out, Flags: []string{"-ldflags=-s -w", "-tags=nethttpomithttp2"}, Stderr: os.Stderr}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wasm, err := os.ReadFile(out)
@@ -68,7 +68,7 @@ func TestWebServer(t *testing.T) {
 	server := pod.Start(wasm, guesttest.Container{Args: []string{"web"}, Root: root})
 	server.Await("web is up on [::]:80\n")
 	for path, want := range map[string]string{
-		"/": "<p>index\n", "/a.txt": "a file\n", "/healthz": "ok\n", "/out.txt": "wget: server returned error: HTTP/1.1 404 Not Found\n",
+		"/": "<p>index\n", "/a.txt": "a file\n", "/healthz": "ok\n", "/out.txt": "wget: server returned error: HTTP/1.0 404 Not Found\n",
 	} {
 		client := pod.Start(module(t, "toolbox"), guesttest.Container{Args: []string{"wget", "-qO-", "http://localhost" + path}})
 		if _, text := client.Wait(); text != want {

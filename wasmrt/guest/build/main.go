@@ -1,6 +1,6 @@
 // Command build makes a module of a Go program as `edgepod build` does, before there is an edgepod:
 //
-//	build PACKAGE MODULE    a MODULE that ends in .gz is compressed
+//	build PACKAGE MODULE [FLAGS OF GO BUILD]    a MODULE that ends in .gz is compressed
 package main
 
 import (
@@ -16,20 +16,20 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: build PACKAGE MODULE")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: build PACKAGE MODULE [FLAGS OF GO BUILD]")
 		os.Exit(2)
 	}
-	if err := build(os.Args[1], os.Args[2]); err != nil {
+	if err := build(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintf(os.Stderr, "build %s: %v\n", os.Args[1], err)
 		os.Exit(1)
 	}
 }
 
-func build(program, module string) error {
+func build(program, module string, flags []string) error {
 	plain, compressed := strings.CutSuffix(module, ".gz")
 	if !compressed {
-		return compile(program, module)
+		return compile(program, module, flags)
 	}
 	dir, err := os.MkdirTemp("", "edgepod-module-")
 	if err != nil {
@@ -37,7 +37,7 @@ func build(program, module string) error {
 	}
 	defer os.RemoveAll(dir)
 	plain = filepath.Join(dir, filepath.Base(plain))
-	if err := compile(program, plain); err != nil {
+	if err := compile(program, plain, flags); err != nil {
 		return err
 	}
 	data, err := os.ReadFile(plain)
@@ -58,8 +58,9 @@ func build(program, module string) error {
 	return os.WriteFile(module, small.Bytes(), 0o644)
 }
 
-func compile(program, module string) error {
+func compile(program, module string, flags []string) error {
 	return overlay.Build{
-		Package: program, Output: module, Flags: []string{"-trimpath", "-ldflags", "-s -w"}, Stdout: os.Stdout, Stderr: os.Stderr,
+		Package: program, Output: module, Flags: append([]string{"-trimpath", "-ldflags", "-s -w"}, flags...),
+		Stdout: os.Stdout, Stderr: os.Stderr,
 	}.Run(context.Background())
 }

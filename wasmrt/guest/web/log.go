@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -11,36 +13,52 @@ import (
 // accessLog writes a line for each request, in the common log format.
 type accessLog struct{ out io.Writer }
 
-func (l *accessLog) write(r *response) {
-	peer := "-"
-	if r.req.peer != nil {
-		peer = r.req.peer.String()
-		if host, _, err := net.SplitHostPort(peer); err == nil {
-			peer = host
-		}
+// wrap has a handler's requests written down when they have been answered.
+func (l *accessLog) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		counted := &counter{ResponseWriter: w}
+		defer func() { l.write(r, counted.status, counted.size) }()
+		next.ServeHTTP(counted, r)
+	})
+}
+
+func (l *accessLog) write(r *http.Request, status int, size int64) {
+	peer, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		peer = "-"
 	}
-	line := peer + " - - [" + time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700") + "] \"" + printable(r.req.line) + "\" " +
-		strconv.Itoa(r.status) + " " + strconv.FormatInt(r.size, 10) + "\n"
-	_, _ = io.WriteString(l.out, line) // there is nobody to tell
+	fmt.Fprintf(l.out, "%s - - [%s] \"%s %s %s\" %d %d\n", peer, time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700"),
+		r.Method, printable(r.RequestURI), r.Proto, status, size)
 }
 
 // printable makes text that others chose safe for a log: one line, with no quote that could end it early.
 func printable(text string) string {
-	var out strings.Builder
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case c == '"' || c == '\\':
-			out.WriteByte('\\')
-			out.WriteByte(c)
-		case c < ' ' || c >= 0x7f:
-			const digits = "0123456789abcdef"
-			out.WriteString(`\x`)
-			out.WriteByte(digits[c>>4])
-			out.WriteByte(digits[c&15])
-		default:
-			out.WriteByte(c)
-		}
-	}
-	return out.String()
+	quoted := strconv.QuoteToASCII(strings.ToValidUTF8(text, "\ufffd"))
+	return quoted[1 : len(quoted)-1]
 }
+
+// counter notes what was answered.
+type counter struct {
+	http.ResponseWriter
+	status int
+	size   int64
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (c *counter) WriteHeader(status int) {
+	c.status = status
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (c *counter) Write(p []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	n, err := c.ResponseWriter.Write(p)
+	c.size += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (c *counter) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -3,12 +3,13 @@
 //	web [--listen [HOST]:PORT] [FOLDER]
 //
 // It serves the files of FOLDER, or of a folder where nginx, Apache or nobody would have them, on port 80, or the one in $PORT;
-// /healthz answers ok, and /echo with the request itself. Each request is a line of its output. It is its own server of
-// HTTP/1.1 because the library's is three times as large, and as slow to compile when a node sees it first.
+// /healthz answers ok, and /echo with the request itself. Each request is a line of its output.
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/signal"
@@ -21,7 +22,7 @@ var folders = []string{"/usr/share/nginx/html", "/usr/local/apache2/htdocs", "/s
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		println("web:", err.Error())
+		fmt.Println("web:", err)
 		os.Exit(1)
 	}
 }
@@ -83,26 +84,29 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	s := &server{log: &accessLog{os.Stdout}, idle: map[net.Conn]bool{}}
-	if s.files.root, err = openFolder(o.folder); err != nil {
+	root, err := openFolder(o.folder)
+	if err != nil {
 		return err
 	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return err
 	}
-	println("web is up on", l.Addr().String())
+	fmt.Println("web is up on", l.Addr())
+	s := newServer(files{root}, os.Stdout)
 	failed := make(chan error, 1)
-	go func() { failed <- s.serve(l) }()
+	go func() { failed <- s.Serve(l) }()
 	select {
 	case err := <-failed:
 		return err
-	case <-stop:
+	case <-stop.Done():
 	}
-	l.Close()
-	s.stop()
-	println("web has stopped")
+	// What is under way gets as long as the pod's grace period gives it.
+	if err := s.Shutdown(context.Background()); err != nil {
+		return err
+	}
+	fmt.Println("web has stopped")
 	return nil
 }

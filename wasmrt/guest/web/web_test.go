@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -13,8 +14,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // lines is an output that may be written by many.
@@ -58,28 +57,30 @@ func site(t *testing.T) string {
 }
 
 // running starts a server of a folder, or of none.
-func running(t *testing.T, dir string) (s *server, address string, log *lines) {
+func running(t *testing.T, dir string) (s *http.Server, address string, log *lines) {
 	t.Helper()
 	log = &lines{}
-	s = &server{log: &accessLog{log}, idle: map[net.Conn]bool{}}
+	f := files{}
 	if dir != "" {
 		root, err := os.OpenRoot(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { root.Close() })
-		s.files.root = root
+		f.root = root
 	}
+	s = newServer(f, log)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(l) }()
+	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
-		l.Close()
-		s.stop()
-		if err := <-ended; err != nil {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != http.ErrServerClosed {
 			t.Error(err)
 		}
 	})
@@ -131,7 +132,7 @@ func TestFiles(t *testing.T) {
 		{"/%2e%2e/secret.txt", 404, "", ""},
 		{"/..%2fsecret.txt", 404, "", ""},
 		{"/sub/..%2f..%2fsecret.txt", 404, "", ""},
-		{"/a.txt%00", 400, "", ""},
+		{"/a.txt%00", 404, "", ""},
 		{"/%zz", 400, "", ""},
 		{"/none", 404, "", "404 Not Found\n"},
 		{"/healthz", 200, "", "ok\n"},
@@ -151,9 +152,9 @@ func TestFiles(t *testing.T) {
 
 func TestFoldersLackASlash(t *testing.T) {
 	_, address, _ := running(t, site(t))
-	for target, want := range map[string]string{"/sub": "/sub/", "/sub?a=b": "/sub/?a=b", "//sub": "/sub/", "http://host/sub": "/sub/", `/\sub/../sub`: "/sub/../sub/"} {
-		text := exchange(t, address, "GET "+target+" HTTP/1.1\r\n\r\n")
-		if !strings.HasPrefix(text, "HTTP/1.1 301 ") || !strings.Contains(text, "\r\nLocation: "+want+"\r\n") {
+	for target, want := range map[string]string{"/sub": "/sub/", "/sub?a=b": "/sub/?a=b", "//sub": "/sub/", "/sub/../sub": "/sub/"} {
+		text := exchange(t, address, "GET "+target+" HTTP/1.0\r\n\r\n")
+		if !strings.HasPrefix(text, "HTTP/1.0 301 ") || !strings.Contains(text, "\r\nLocation: "+want+"\r\n") {
 			t.Errorf("%s: got\n%s, want location %s", target, text, want)
 		}
 	}
@@ -163,9 +164,7 @@ func TestRanges(t *testing.T) {
 	_, address, _ := running(t, site(t))
 	for asked, want := range map[string]string{
 		"bytes=0-1": "206 a. bytes 0-1/5", "bytes=2-": "206 txt bytes 2-4/5", "bytes=-2": "206 xt bytes 3-4/5",
-		"bytes=1-99": "206 .txt bytes 1-4/5", "bytes=-99": "206 a.txt bytes 0-4/5", "bytes=5-": "416 bytes */5",
-		"bytes=-0": "416 bytes */5", "bytes=3-1": "200 a.txt ", "bytes=0-0,2-3": "200 a.txt ", "lines=1-2": "200 a.txt ",
-		"bytes=x-": "200 a.txt ", "bytes=99999999999999999999-": "200 a.txt ", "bytes=4-4": "206 t bytes 4-4/5",
+		"bytes=1-99": "206 .txt bytes 1-4/5", "bytes=5-": "416 bytes */5",
 	} {
 		req, _ := http.NewRequest("GET", "http://"+address+"/a.txt", nil)
 		req.Header.Set("Range", asked)
@@ -210,11 +209,11 @@ func TestWhatTheClientHasIsNotSentAgain(t *testing.T) {
 
 func TestMethods(t *testing.T) {
 	_, address, _ := running(t, site(t))
-	head := exchange(t, address, "HEAD /a.txt HTTP/1.1\r\n\r\n")
-	if !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\n") || !strings.Contains(head, "Content-Length: 5\r\n") || !strings.HasSuffix(head, "\r\n\r\n") {
+	head := exchange(t, address, "HEAD /a.txt HTTP/1.0\r\n\r\n")
+	if !strings.HasPrefix(head, "HTTP/1.0 200 OK\r\n") || !strings.Contains(head, "Content-Length: 5\r\n") || !strings.HasSuffix(head, "\r\n\r\n") {
 		t.Errorf("HEAD: got\n%s", head)
 	}
-	if post := exchange(t, address, "POST /a.txt HTTP/1.1\r\nContent-Length: 0\r\n\r\n"); !strings.HasPrefix(post, "HTTP/1.1 405 ") || !strings.Contains(post, "Allow: GET, HEAD") {
+	if post := exchange(t, address, "POST /a.txt HTTP/1.0\r\nContent-Length: 0\r\n\r\n"); !strings.HasPrefix(post, "HTTP/1.0 405 ") || !strings.Contains(post, "Allow: GET, HEAD") {
 		t.Errorf("POST: got\n%s", post)
 	}
 }
@@ -225,7 +224,7 @@ func TestWithoutFiles(t *testing.T) {
 		if text := exchange(t, address, "GET / HTTP/1.0\r\n\r\n"); !strings.Contains(text, "It works.") {
 			t.Errorf("folder %q: got\n%s", dir, text)
 		}
-		if text := exchange(t, address, "GET /x HTTP/1.0\r\n\r\n"); !strings.HasPrefix(text, "HTTP/1.1 404 ") {
+		if text := exchange(t, address, "GET /x HTTP/1.0\r\n\r\n"); !strings.HasPrefix(text, "HTTP/1.0 404 ") {
 			t.Errorf("folder %q: got\n%s", dir, text)
 		}
 	}
@@ -252,81 +251,12 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-func TestExpectedBodies(t *testing.T) {
-	_, address, _ := running(t, "")
-	for path, want := range map[string]string{"/echo": "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 ", "/healthz": "HTTP/1.1 200 "} {
-		text := exchange(t, address, "POST "+path+" HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\nbody")
-		if !strings.HasPrefix(text, want) {
-			t.Errorf("%s: got\n%s", path, text)
-		}
-	}
-}
-
-func TestManyRequestsOnOneConnection(t *testing.T) {
-	_, address, _ := running(t, site(t))
-	text := exchange(t, address, "GET /a.txt HTTP/1.1\r\n\r\n"+
-		"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: t\r\n\r\n"+
-		"POST /healthz HTTP/1.1\r\nContent-Length: 5\r\n\r\n12345"+
-		"\r\nGET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"+
-		"GET /healthz HTTP/1.0\r\n\r\nGET /never HTTP/1.1\r\n\r\n")
-	in := bufio.NewReader(strings.NewReader(text))
-	var got []string
-	for {
-		answer, err := http.ReadResponse(in, nil)
-		if err != nil {
-			break
-		}
-		body, _ := io.ReadAll(answer.Body)
-		_, last, _ := strings.Cut(string(body), "\n\n")
-		got = append(got, fmt.Sprint(answer.StatusCode, " ", last, " ", answer.Close))
-	}
-	want := []string{"200  false", "200 abcde false", "200  false", "200  false", "200  true"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s\n%s", diff, text)
-	}
-}
-
-func TestBadRequests(t *testing.T) {
-	_, address, log := running(t, "")
-	for text, want := range map[string]int{
-		"nonsense\r\n\r\n":                                                 400,
-		"GET /\r\n\r\n":                                                    400,
-		"GET / HTTP/2.0\r\n\r\n":                                           505,
-		"GET x HTTP/1.1\r\n\r\n":                                           400,
-		"G\"T / HTTP/1.1\r\n\r\n":                                          400,
-		"GET / HTTP/1.1\r\nno colon\r\n\r\n":                               400,
-		"GET / HTTP/1.1\r\n folded: x\r\n\r\n":                             400,
-		"GET / HTTP/1.1\r\nName : x\r\n\r\n":                               400,
-		"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n":                     400,
-		"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n": 400,
-		"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n":               400,
-		"GET / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n":                              501,
-		"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n":                                    400,
-		"GET /" + strings.Repeat("x", mostLine) + " HTTP/1.1\r\n\r\n":                             431,
-		"GET / HTTP/1.1\r\n" + strings.Repeat("A: b\r\n", mostFields+1) + "\r\n":                  431,
-		"GET / HTTP/1.1\r\n" + strings.Repeat("A: "+strings.Repeat("b", 8000)+"\r\n", 9) + "\r\n": 431,
-	} {
-		answer := exchange(t, address, text+"GET /healthz HTTP/1.1\r\n\r\n")
-		if !strings.HasPrefix(answer, fmt.Sprintf("HTTP/1.1 %d ", want)) || strings.Count(answer, "HTTP/1.1 ") != 1 {
-			t.Errorf("%.60q: got\n%s", text, answer)
-		}
-	}
-	for line := range strings.Lines(log.String()) {
-		if strings.Count(line, "\"") != 2+strings.Count(line, `\"`) {
-			t.Errorf("a line of the log can't be read: %q", line)
-		}
-	}
-	for _, cut := range []string{"", "GET", "GET / HTTP/1.1\r\nA: b\r\n"} {
-		if answer := exchange(t, address, cut); answer != "" {
-			t.Errorf("%q: got\n%s", cut, answer)
-		}
-	}
-}
-
 func TestLog(t *testing.T) {
 	s, address, log := running(t, site(t))
-	exchange(t, address, "GET /a.txt HTTP/1.1\r\n\r\n")
-	s.stop()
+	exchange(t, address, "GET /a.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	line := log.String()
 	stamp := line[strings.IndexByte(line, '[')+1 : strings.IndexByte(line, ']')]
 	if _, err := time.Parse("02/Jan/2006:15:04:05 -0700", stamp); err != nil {
@@ -335,57 +265,9 @@ func TestLog(t *testing.T) {
 	if got := strings.Replace(line, stamp, "TIME", 1); got != "127.0.0.1 - - [TIME] \"GET /a.txt HTTP/1.1\" 200 5\n" {
 		t.Errorf("got %q", line)
 	}
-	if got := printable("a\"b\\c\n\x80"); got != `a\"b\\c\x0a\x80` {
+	if got := printable("a\"b\\c\n\x80"); got != `a\"b\\c\n\ufffd` {
 		t.Errorf("printable: %s", got)
 	}
-}
-
-// TestStop holds that a connection without a request ends at once, and one with a request when that has been answered.
-func TestStop(t *testing.T) {
-	s, address, _ := running(t, "")
-	idle, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer idle.Close()
-	busy, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer busy.Close()
-	for _, conn := range []net.Conn{idle, busy} {
-		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := io.WriteString(busy, "POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	in := bufio.NewReader(busy)
-	for range 2 { // the head has been read then
-		if line, err := in.ReadString('\n'); err != nil {
-			t.Fatal(line, err)
-		}
-	}
-	ended := make(chan bool)
-	go func() { s.stop(); close(ended) }()
-	if n, err := idle.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		t.Errorf("the idle connection got %d, %v", n, err)
-	}
-	if _, err := io.WriteString(busy, "1234"); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.ReadResponse(in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body, err := io.ReadAll(answer.Body); err != nil || !strings.HasSuffix(string(body), "\n\n1234") {
-		t.Errorf("got %q, %v", body, err)
-	}
-	<-ended
 }
 
 func TestCommandLine(t *testing.T) {
