@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,10 @@ const pullNotice = 100 * time.Millisecond
 const compileNotice = 100 * time.Millisecond
 
 func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
+	if kept, ok := j.kept(ctx, a); ok {
+		j.event(a.Container, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine", a.Image))
+		return lifecycle.Result{Image: kept}
+	}
 	request := sandbox.PullRequest{
 		Ref: a.Image, Namespace: j.pod.Namespace, Policy: cmp.Or(a.Policy, sandbox.PullIfNotPresent), Credentials: j.credentials(),
 	}
@@ -48,7 +53,21 @@ func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 	if image.Note != "" && image.Note != j.images[a.Container].Note {
 		j.event(a.Container, corev1.EventTypeNormal, "ImageAlias", image.Note)
 	}
-	return lifecycle.Result{Image: lifecycle.Resolved{Digest: image.Digest, ID: image.ID, Config: image.Config, Note: image.Note}}
+	return lifecycle.Result{Image: lifecycle.Resolved{
+		Ref: a.Image, Digest: image.Digest, ID: image.ID, Config: image.Config, Note: image.Note,
+	}}
+}
+
+// kept is the image that the container's last attempt was made from, if the next may be made from it without anybody being
+// asked: it came from a registry, is here still, and the pull policy does not say to look for a newer one. So a container
+// restarts as what it was, also where neither the registry nor the API, with the pull secrets, can be reached.
+func (j job) kept(ctx context.Context, a lifecycle.Pull) (lifecycle.Resolved, bool) {
+	was := j.images[a.Container]
+	if a.Policy == sandbox.PullAlways || was.Ref != a.Image || !strings.Contains(was.ID, "@") {
+		return was, false
+	}
+	images, err := j.Runtime.Images(ctx)
+	return was, err == nil && slices.ContainsFunc(images, func(i sandbox.StoredImage) bool { return i.Digest == was.Digest })
 }
 
 func (j job) pullFailed(ctx context.Context, a lifecycle.Pull, err error, pulling func()) lifecycle.Result {

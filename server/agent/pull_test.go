@@ -251,3 +251,63 @@ func TestLongCompilationsAreTold(t *testing.T) {
 		t.Errorf("event: %q, want %q", e.Message, want)
 	}
 }
+
+func TestRestartsKeepTheImageUnlessTheyAreToLook(t *testing.T) {
+	for policy, want := range map[string]string{"IfNotPresent": "sha256:aa", "Always": "sha256:bb"} {
+		t.Run(policy, func(t *testing.T) {
+			c := newCluster(t)
+			_, stop := c.startReady()
+			const ref = "r.example/web:v1"
+			c.runtime.SetImage(ref, sandbox.Image{Digest: "sha256:aa", ID: "r.example/web@sha256:aa"})
+			if _, err := c.runtime.Pull(t.Context(), sandbox.PullRequest{Ref: ref}); err != nil {
+				t.Fatal(err)
+			}
+			pod := c.create(`
+metadata: {name: web}
+spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "` + ref + `", imagePullPolicy: ` + policy + `}]}
+`)
+			c.wait("web", "ready", ready)
+			// The tag moves on, and another pod has the node pull it.
+			c.runtime.SetImage(ref, sandbox.Image{Digest: "sha256:bb", ID: "r.example/web@sha256:bb"})
+			if _, err := c.runtime.Pull(t.Context(), sandbox.PullRequest{Ref: ref, Policy: sandbox.PullAlways}); err != nil {
+				t.Fatal(err)
+			}
+			c.exit(pod, "main-0", 1)
+			c.wait("web", "restarted", restarted(1))
+			stop()
+			c.exit(pod, "main-1", 1)
+			c.startAgent()
+			p := c.wait("web", "restarted by the next agent", restarted(2))
+			for _, id := range []string{"main-1", "main-2"} {
+				if spec, err := c.runtime.Spec(string(pod.UID), id); err == nil && spec.Digest != want {
+					t.Errorf("%s runs %s, want %s", id, spec.Digest, want)
+				}
+			}
+			if got := p.Status.ContainerStatuses[0].ImageID; got != "r.example/web@"+want {
+				t.Errorf("imageID %s, want that of %s", got, want)
+			}
+		})
+	}
+}
+
+func TestImageThatHasGoneIsPulledAgain(t *testing.T) {
+	c := newCluster(t)
+	c.startReady()
+	c.runtime.SetImage("r.example/web:v1", sandbox.Image{Digest: "sha256:aa", ID: "r.example/web@sha256:aa"})
+	pod := c.create(`
+metadata: {name: web}
+spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "r.example/web:v1", envFrom: [{configMapRef: {name: late}}]}]}
+`)
+	c.wait("web", "waiting for its config map", func(p *corev1.Pod) bool { return waiting(p).Reason == "CreateContainerConfigError" })
+	if got, err := c.runtime.CollectImages(t.Context(), sandbox.CollectRequest{Free: 1 << 40}); err != nil || got.Images != 1 {
+		t.Fatalf("collected %+v, %v", got, err)
+	}
+	late := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
+	if _, err := c.api.CoreV1().ConfigMaps("default").Create(t.Context(), late, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.wait("web", "ready", ready)
+	if spec, err := c.runtime.Spec(string(pod.UID), "main-0"); err != nil || spec.Digest != "sha256:aa" {
+		t.Errorf("runs %s, %v", spec.Digest, err)
+	}
+}

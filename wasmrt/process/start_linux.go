@@ -122,9 +122,9 @@ func (a *attempt) start(ctx context.Context) (sandbox.Status, error) {
 	r := a.pod.rt
 	entry, ok := r.images.Get(a.spec.Digest)
 	if !ok {
-		return sandbox.Status{}, &sandbox.StartError{
-			Reason:  sandbox.ReasonCreateContainerError,
-			Message: fmt.Sprintf("image %q (%s) is not on this node: pull it first", a.spec.Image, a.spec.Digest),
+		return sandbox.Status{}, &sandbox.ImageError{
+			Reason: sandbox.ReasonErrImagePull, Ref: a.spec.Image,
+			Message: fmt.Sprintf("the image (%s) is not on this node any more: it has to be pulled again", a.spec.Digest),
 		}
 	}
 	code, _, err := r.compile(ctx, entry, sandbox.PullRequest{Ref: a.spec.Image, Policy: sandbox.PullIfNotPresent})

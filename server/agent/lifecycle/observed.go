@@ -111,6 +111,8 @@ type Container struct {
 
 // Resolved is what the pull of an image has found.
 type Resolved struct {
+	// Ref is the reference that was pulled, Digest what it stood for.
+	Ref    string `json:"pulledImage,omitempty"`
 	Digest string `json:"digest,omitempty"`
 	// ID is how the API shows the image, Config what it says of how it is run, Note what the user was told of it.
 	ID     string              `json:"imageID,omitempty"`

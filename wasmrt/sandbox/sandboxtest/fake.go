@@ -24,7 +24,7 @@ import (
 type Fake struct {
 	mu         sync.Mutex
 	sandboxes  map[string]*fakeSandbox
-	pulled     map[string]fakeImage
+	pulled     map[string]*fakeImage // by digest
 	supplied   map[string]sandbox.Image
 	requests   []sandbox.PullRequest
 	pullErr    map[string]error
@@ -45,7 +45,7 @@ var _ sandbox.Runtime = (*Fake)(nil)
 func NewFake() *Fake {
 	return &Fake{
 		sandboxes: map[string]*fakeSandbox{},
-		pulled:    map[string]fakeImage{},
+		pulled:    map[string]*fakeImage{},
 		supplied:  map[string]sandbox.Image{},
 		pullErr:   map[string]error{},
 		startErr:  map[string]error{},

@@ -3,7 +3,6 @@ package sandboxtest
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,15 +12,16 @@ import (
 // fakeImage is an image of a Fake, whose lock guards it.
 type fakeImage struct {
 	sandbox.Image
+	refs     []string // that were last seen to stand for it
 	lastUsed time.Time
 }
 
-// SetImage makes later pulls of ref find the image, which is fetched anew by the next; its empty fields are filled in.
+// SetImage makes the registry of ref have the image, whose empty fields are filled in; what was pulled before stays here, and
+// is what ref stands for until a pull looks.
 func (f *Fake) SetImage(ref string, image sandbox.Image) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.supplied[ref] = image
-	delete(f.pulled, ref)
 }
 
 // FailCollect makes CollectImages return err from now on; nil lets it succeed again.
@@ -48,20 +48,12 @@ func (f *Fake) Images(ctx context.Context) ([]sandbox.StoredImage, error) {
 	return f.stored(), nil
 }
 
-// stored are the images by digest, however many references stand for each.
 func (f *Fake) stored() []sandbox.StoredImage {
 	var out []sandbox.StoredImage
-	for _, ref := range slices.Sorted(maps.Keys(f.pulled)) {
-		img := f.pulled[ref]
-		i := slices.IndexFunc(out, func(s sandbox.StoredImage) bool { return s.Digest == img.Digest })
-		if i < 0 {
-			i = len(out)
-			out = append(out, sandbox.StoredImage{Digest: img.Digest, ID: img.ID, Size: img.Size})
-		}
-		out[i].Refs = append(out[i].Refs, ref)
-		if img.lastUsed.After(out[i].LastUsed) {
-			out[i].LastUsed = img.lastUsed
-		}
+	for _, img := range f.pulled {
+		out = append(out, sandbox.StoredImage{
+			Digest: img.Digest, ID: img.ID, Refs: slices.Clone(img.refs), Size: img.Size, LastUsed: img.lastUsed,
+		})
 	}
 	return out
 }
@@ -86,7 +78,7 @@ func (f *Fake) CollectImages(ctx context.Context, req sandbox.CollectRequest) (g
 		if unused < req.MinAge || f.uses(img.Digest) || !tooOld && got.Bytes >= req.Free {
 			continue
 		}
-		maps.DeleteFunc(f.pulled, func(_ string, i fakeImage) bool { return i.Digest == img.Digest })
+		delete(f.pulled, img.Digest)
 		got.Images++
 		got.Bytes += img.Size
 	}
@@ -105,22 +97,41 @@ func (f *Fake) uses(digest string) bool {
 	return false
 }
 
-// pullImage is what a pull of ref finds here or fetches.
+// pullImage is what a pull finds here, or fetches.
 func (f *Fake) pullImage(req sandbox.PullRequest) (sandbox.Image, error) {
-	have, ok := f.pulled[req.Ref]
-	if !ok && req.Policy == sandbox.PullNever {
+	have := f.standsFor(req.Ref)
+	switch {
+	case have != nil && req.Policy != sandbox.PullAlways:
+	case req.Policy == sandbox.PullNever:
 		return sandbox.Image{}, &sandbox.ImageError{
 			Reason: sandbox.ReasonErrImageNeverPull, Ref: req.Ref,
 			Message: "the image is not on this node, and its pull policy is Never",
 		}
-	}
-	if !ok {
+	default:
+		if have != nil {
+			have.refs = slices.DeleteFunc(have.refs, func(r string) bool { return r == req.Ref })
+		}
 		img := f.supplied[req.Ref]
-		img.Ref, img.Digest = req.Ref, cmp.Or(img.Digest, digestOf(req.Ref))
-		img.ID, img.Size = cmp.Or(img.ID, img.Digest), cmp.Or(img.Size, 1<<10)
-		have.Image = img
+		img.Digest = cmp.Or(img.Digest, digestOf(req.Ref))
+		if have = f.pulled[img.Digest]; have == nil {
+			img.ID, img.Size, img.Compiled = cmp.Or(img.ID, img.Digest), cmp.Or(img.Size, 1<<10), true
+			have = &fakeImage{Image: img}
+			f.pulled[img.Digest] = have
+		}
+		have.refs = append(have.refs, req.Ref)
 	}
-	have.Cached, have.Compiled, have.lastUsed = ok, !ok, time.Now()
-	f.pulled[req.Ref] = have
-	return have.Image, nil
+	out := have.Image
+	out.Ref = req.Ref
+	have.lastUsed, have.Cached, have.Compiled = time.Now(), true, false
+	return out, nil
+}
+
+// standsFor is the image here that a reference was last seen to stand for, nil for none.
+func (f *Fake) standsFor(ref string) *fakeImage {
+	for _, img := range f.pulled {
+		if slices.Contains(img.refs, ref) {
+			return img
+		}
+	}
+	return nil
 }

@@ -59,7 +59,14 @@ func (s *fakeSandbox) startable(spec sandbox.ContainerSpec) error {
 			Reason: sandbox.ReasonCreateContainerError, Message: fmt.Sprintf("container %s exists already", spec.ID),
 		}
 	}
-	return s.fake.startErr[spec.Name]
+	if err := s.fake.startErr[spec.Name]; err != nil {
+		return err
+	}
+	stored := slices.ContainsFunc(s.fake.stored(), func(i sandbox.StoredImage) bool { return i.Digest == spec.Digest })
+	if !stored && spec.Digest != "" {
+		return &sandbox.ImageError{Reason: sandbox.ReasonErrImagePull, Ref: spec.Image, Message: "the image is not here any more"}
+	}
+	return nil
 }
 
 func (s *fakeSandbox) Status(ctx context.Context) ([]sandbox.Status, error) {

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -29,7 +30,12 @@ func testImages(t *testing.T, s *Subject) {
 	s.collect(t, sandbox.CollectRequest{Free: 1 << 50, MinAge: time.Hour}, false, st.Digest, "it was used a moment ago")
 	s.collect(t, sandbox.CollectRequest{MaxAge: time.Hour}, false, st.Digest, "it is not that old")
 	s.collect(t, sandbox.CollectRequest{}, false, st.Digest, "nothing is to be freed")
+	spec := s.spec(t, "c-2", "exit", "0")
 	s.collect(t, everything, true, st.Digest, "nothing uses it")
+	var gone *sandbox.ImageError
+	if _, err := box.Start(t.Context(), spec); !errors.As(err, &gone) || gone.Reason != sandbox.ReasonErrImagePull {
+		t.Errorf("start of an image that has gone: %v, want an ImageError that it is to be pulled", err)
+	}
 	if _, err := s.Runtime.Pull(t.Context(), sandbox.PullRequest{Ref: s.Image, Policy: sandbox.PullIfNotPresent}); err != nil {
 		t.Errorf("pull after the image was collected: %v", err)
 	}
