@@ -212,7 +212,7 @@ func TestWhatNamesMean(t *testing.T) {
 	if got := meaning(open(func(c *Config) { c.Cluster = nil }), "registry.local/a/app", "a"); !strings.Contains(got, "knows no registry of a cluster") {
 		t.Errorf("without a cluster: %s", got)
 	}
-	if e, err := hub.Resolve(t.Context(), sandbox.PullRequest{Ref: "nginx", Namespace: "a"}); err != nil || !strings.Contains(e.Note, "edgepod.dev/web runs in place of nginx") || !strings.Contains(e.Note, "switched off") {
+	if e, err := hub.Resolve(t.Context(), sandbox.PullRequest{Ref: "nginx", Namespace: "a"}); err != nil || !strings.Contains(e.Note, "edgepod.dev/web runs in place of nginx") || !strings.Contains(e.Note, "--image-aliases=false") {
 		t.Errorf("the note of an alias: %q, %v", e.Note, err)
 	}
 }

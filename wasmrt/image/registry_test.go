@@ -24,7 +24,6 @@ type hub struct {
 	*httptest.Server
 	// before sees each request first; it returns true if it has answered.
 	before func(http.ResponseWriter, *http.Request) bool
-	asked  []string
 }
 
 func newHub(t *testing.T) *hub {

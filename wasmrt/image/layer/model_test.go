@@ -68,7 +68,7 @@ func (m model) apply(entries []tar.Header) {
 func TestRandomLayersUnpackAsTheModelSays(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 300 {
+	for range 100 {
 		p, m := newPlace(t), model{}
 		var told []string
 		for n := range 1 + r.IntN(4) {

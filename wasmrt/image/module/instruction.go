@@ -125,7 +125,9 @@ func (p *parser) instruction(r *reader, op byte) {
 			r.u32()
 		}
 	case types:
-		p.valueTypes(r, maxParams)
+		for n := r.count(maxParams, "types"); n > 0 && p.goesOn(r); n-- {
+			p.valueType(r)
+		}
 	case reference:
 		p.heapType(r)
 	case catches:

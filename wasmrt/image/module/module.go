@@ -115,10 +115,13 @@ const (
 	maxName         = 100_000
 	maxParams       = 1_000
 	maxResults      = 1_000
-	maxNamesTotal   = 32 << 20
+	maxNamesTotal   = 8 << 20
 	maxProducers    = 1_000
 	maxProducersLen = 1 << 20
 )
+
+// maxKept is the most bytes of the sections whose content is kept in memory; the largest programs known have a tenth.
+const maxKept = 8 << 20
 
 // errTruncated is returned where the module ends before what it announces.
 var errTruncated = errors.New("it ends in the middle of a section: the file is cut off or damaged")
@@ -156,6 +159,9 @@ func Read(src io.ReaderAt, size int64) (*Module, error) {
 	p := &parser{m: m, needs: map[Proposal]bool{}, names: maxNamesTotal}
 	for i := range m.Sections {
 		s := &m.Sections[i]
+		if (s.ID == sectionType || s.ID == sectionImport || s.ID == sectionExport) && s.Size > maxKept {
+			return nil, fmt.Errorf("its %s section has %d MiB, and at most %d MiB are read", s.Name, s.Size>>20, maxKept>>20)
+		}
 		r := newReader(src, s.Offset, s.Offset+s.Size)
 		p.section(s, r)
 		if r.err != nil {

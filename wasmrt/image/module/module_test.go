@@ -3,6 +3,7 @@ package module_test
 import (
 	"bytes"
 	"encoding/binary"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -192,6 +193,32 @@ func TestComponentsAreTakenApart(t *testing.T) {
 			}
 		} else if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, tt.want)
+		}
+	}
+}
+
+func TestHostileModulesTakeLittleMemory(t *testing.T) {
+	repeat := func(id byte, n int, item ...byte) []byte {
+		return sec(id, append(binary.AppendUvarint(nil, uint64(n)), bytes.Repeat(item, n)...)...)
+	}
+	for name, data := range map[string][]byte{
+		"types":           wasm(repeat(1, 300_000, 0x60, 1, 0x7f, 0)),
+		"large types":     wasm(repeat(1, 9_000, slices.Concat([]byte{0x60}, binary.AppendUvarint(nil, 900), bytes.Repeat([]byte{0x7f}, 900), []byte{0})...)),
+		"exports":         wasm(repeat(7, 300_000, 1, 'x', 0, 0)),
+		"imports":         wasm(repeat(2, 100_000, slices.Concat(text("module"), text("name"), []byte{2, 0, 1})...)),
+		"data":            wasm(repeat(11, 300_000, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8)),
+		"elements":        wasm(repeat(9, 300_000, 0, 0x41, 0, 0x0b, 1, 0)),
+		"functions":       wasm(repeat(3, 1_000_000, 0)),
+		"custom sections": wasm(bytes.Repeat(custom(strings.Repeat("n", 1000), "x"), 9_000)),
+		"code":            body(bytes.Repeat([]byte{0x41, 1, 0x1a}, 1<<20)...),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := read(data)
+		runtime.ReadMemStats(&after)
+		const most = 64 << 20 // allocated in all, of which a part at a time
+		if took := after.TotalAlloc - before.TotalAlloc; took > most {
+			t.Errorf("%s: %d MiB for %d MiB, %v", name, took>>20, len(data)>>20, err)
 		}
 	}
 }

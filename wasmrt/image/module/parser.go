@@ -9,15 +9,25 @@ import (
 type parser struct {
 	m     *Module
 	types []funcType
-	needs map[Proposal]bool
+	// values holds the parameters and results of all types, one after the other.
+	values []byte
+	needs  map[Proposal]bool
 	// mutable tells of each global, imported ones first, whether it can change.
 	mutable []bool
 	// names is how many bytes of names may still be kept.
 	names int
 }
 
-// funcType is a function's signature.
-type funcType struct{ params, results []byte }
+// funcType is a function's signature: where its parameters begin among the values, and how many they and its results are.
+type funcType struct {
+	begin           uint32
+	params, results uint16
+}
+
+func (p *parser) signature(t funcType) (params, results []byte) {
+	middle := t.begin + uint32(t.params)
+	return p.values[t.begin:middle:middle], p.values[middle : middle+uint32(t.results) : middle+uint32(t.results)]
+}
 
 func (p *parser) section(s *Section, r *reader) {
 	m := p.m
@@ -127,12 +137,12 @@ func (p *parser) subType(r *reader, form byte) {
 		}
 		form = r.byte()
 	}
-	var t funcType
+	t := funcType{begin: uint32(len(p.values))}
 	switch form {
 	case formFunc:
 		t.params = p.valueTypes(r, maxParams)
 		t.results = p.valueTypes(r, maxResults)
-		if len(t.results) > 1 {
+		if t.results > 1 {
 			p.needs[MultiValue] = true
 		}
 	case formStruct:
@@ -156,11 +166,16 @@ func (p *parser) subType(r *reader, form byte) {
 	p.types = append(p.types, t)
 }
 
-func (p *parser) valueTypes(r *reader, most int) (out []byte) {
-	for n := r.count(most, "parameters or results"); n > 0 && p.goesOn(r); n-- {
-		out = append(out, p.valueType(r))
+// valueTypes keeps types of values, and returns how many.
+func (p *parser) valueTypes(r *reader, most int) uint16 {
+	n := r.count(most, "parameters or results")
+	for i := 0; i < n && p.goesOn(r); i++ {
+		p.values = append(p.values, p.valueType(r))
 	}
-	return out
+	if !p.goesOn(r) {
+		return 0 // what is wrong or unknown has no signature
+	}
+	return uint16(n)
 }
 
 // valueType reads a type of values, and returns its first byte.
@@ -206,7 +221,7 @@ func (p *parser) importSection(r *reader) {
 		switch im.Kind {
 		case KindFunc:
 			if i := r.u32(); uint64(i) < uint64(len(p.types)) {
-				im.Params, im.Results = p.types[i].params, p.types[i].results
+				im.Params, im.Results = p.signature(p.types[i])
 			} else {
 				r.fail(fmt.Errorf("import %q has a type that is not there", im.Name))
 			}
