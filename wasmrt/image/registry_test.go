@@ -20,13 +20,13 @@ import (
 
 // hub is a registry to which tests push.
 type hub struct {
-	t *testing.T
+	t testing.TB
 	*httptest.Server
 	// before sees each request first; it returns true if it has answered.
 	before func(http.ResponseWriter, *http.Request) bool
 }
 
-func newHub(t *testing.T) *hub {
+func newHub(t testing.TB) *hub {
 	t.Helper()
 	h := &hub{t: t}
 	backend := registry.New(registry.Logger(discardLogger()), registry.WithReferrersSupport(true))
@@ -69,7 +69,7 @@ func (h *hub) blob(repo string, t types.MediaType, content []byte) v1.Descriptor
 	return d
 }
 
-func describe(t *testing.T, mediaType types.MediaType, content []byte) v1.Descriptor {
+func describe(t testing.TB, mediaType types.MediaType, content []byte) v1.Descriptor {
 	t.Helper()
 	sum, size, err := v1.SHA256(bytes.NewReader(content))
 	if err != nil {
@@ -134,7 +134,7 @@ func (h *hub) picture(repo, tag string, p picture) v1.Descriptor {
 	return h.manifest(repo, tag, kinds[0], m)
 }
 
-func diffID(t *testing.T, packed []byte) v1.Hash {
+func diffID(t testing.TB, packed []byte) v1.Hash {
 	t.Helper()
 	var plain io.Reader = bytes.NewReader(packed)
 	switch {
@@ -160,7 +160,7 @@ func diffID(t *testing.T, packed []byte) v1.Hash {
 }
 
 // tarOf packs files, by path; a path that ends in / is a folder.
-func tarOf(t *testing.T, files map[string]string) []byte {
+func tarOf(t testing.TB, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -182,7 +182,7 @@ func tarOf(t *testing.T, files map[string]string) []byte {
 	return out.Bytes()
 }
 
-func gzipped(t *testing.T, data []byte) []byte {
+func gzipped(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
@@ -195,7 +195,7 @@ func gzipped(t *testing.T, data []byte) []byte {
 	return out.Bytes()
 }
 
-func zstded(t *testing.T, data []byte) []byte {
+func zstded(t testing.TB, data []byte) []byte {
 	t.Helper()
 	w, err := zstd.NewWriter(nil)
 	if err != nil {
