@@ -181,7 +181,7 @@ func openAt(t *Tree, m *mount, folder int, name string, o OpenFlags) (*File, *Di
 func opened(t *Tree, m *mount, fd int, o OpenFlags) (*File, *Dir, error) {
 	if o.Directory {
 		// The host would have opened nothing else.
-		return nil, &Dir{t: t, place: place{m: m, h: &handle{fd: fd, refs: 1}}}, nil
+		return nil, openedDir(t, m, fd), nil
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -190,7 +190,7 @@ func opened(t *Tree, m *mount, fd int, o OpenFlags) (*File, *Dir, error) {
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		return nil, &Dir{t: t, place: place{m: m, h: &handle{fd: fd, refs: 1}}}, nil
+		return nil, openedDir(t, m, fd), nil
 	case unix.S_IFREG:
 		return &File{fd: fd, readOnly: m.readOnly, kind: TypeRegular}, nil, nil
 	case unix.S_IFIFO:
@@ -202,6 +202,11 @@ func opened(t *Tree, m *mount, fd int, o OpenFlags) (*File, *Dir, error) {
 	}
 	_ = unix.Close(fd)
 	return nil, nil, Acces
+}
+
+// openedDir is a folder of a descriptor that is its own, and so lists it too.
+func openedDir(t *Tree, m *mount, fd int) *Dir {
+	return &Dir{t: t, place: place{m: m, h: &handle{fd: fd, refs: 1}}, list: listing{fd: fd, opened: true}}
 }
 
 // File is an open file that is no folder. Its host descriptor never blocks: where a pipe has nothing, it answers EAGAIN.

@@ -26,9 +26,10 @@ const ours = 1 << 63
 
 // listing reads the host's entries of a folder.
 type listing struct {
-	// fd is a descriptor of its own, because its position is; valid while opened.
-	fd     int
-	opened bool
+	// fd is a descriptor that nobody else reads from, valid while opened: its position is the listing's. With own it was
+	// opened for the listing; otherwise it is the folder's.
+	fd          int
+	opened, own bool
 	buf    []byte
 	left   []byte
 	// at is the position of the first entry in left.
@@ -45,15 +46,15 @@ func (l *listing) open(folder int) (int, error) {
 	if err != nil {
 		return 0, ErrnoOf(err)
 	}
-	l.fd, l.opened = fd, true
+	l.fd, l.opened, l.own = fd, true, true
 	return fd, nil
 }
 
 func (l *listing) close() error {
-	if !l.opened {
+	if !l.own {
 		return nil
 	}
-	l.opened, l.buf, l.left = false, nil, nil
+	l.opened, l.own = false, false
 	return unix.Close(l.fd)
 }
 

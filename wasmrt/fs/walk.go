@@ -10,8 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLinks is how many symbolic links one lookup follows.
-const maxLinks = 40
+// maxLinks is how many symbolic links one lookup follows, maxPlaces how many folders it keeps open: those walked through
+// one by one, as a path that goes back or has links in it needs it.
+const (
+	maxLinks  = 40
+	maxPlaces = 100
+)
 
 // place is a folder that a walk has reached, one of these:
 //
@@ -255,6 +259,9 @@ func (w *walk) step(name, rest string) error {
 
 // enter pushes the folder name, which must not be a link.
 func (w *walk) enter(name string) error {
+	if len(w.stack) == maxPlaces {
+		return NameTooLong
+	}
 	a := w.top()
 	c := a.p.child(name)
 	if c != nil && c.mount != nil {

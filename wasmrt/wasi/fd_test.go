@@ -238,13 +238,7 @@ func TestRenumber(t *testing.T) {
 
 func TestRenumberLeavesNoDescriptorBehind(t *testing.T) {
 	g := newGuest(t, Config{}, folder(t, "file"))
-	count := func() int {
-		open, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(open)
-	}
+	count := func() int { return hostDescriptors(t) }
 	p, n := g.str("file")
 	out := g.alloc(4)
 	before := count()
@@ -273,6 +267,33 @@ func TestRenumberLeavesNoDescriptorBehind(t *testing.T) {
 	}
 	if n := len(g.h.fds.entries); n > 6 {
 		t.Errorf("the table has grown to %d entries", n)
+	}
+}
+
+// hostDescriptors counts the descriptors of the process.
+func hostDescriptors(t *testing.T) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open)
+}
+
+// TestDescriptorsOfGuestsCostOneOfTheHost opens, lists, reads and looks up: a guest's limit is one of the host's, too.
+func TestDescriptorsOfGuestsCostOneOfTheHost(t *testing.T) {
+	g := newGuest(t, Config{}, folder(t, "a/b/c/file"))
+	before := hostDescriptors(t)
+	buf, out := g.alloc(256), g.alloc(4)
+	for i := range 200 {
+		fd := g.open([]string{"a/b", "a/b/../b/c", "a", "a/b/c/file", "."}[i%5], 0, 0, allRights&^rightFDWrite)
+		if i%5 != 3 {
+			g.ok("fd_readdir", fd, buf, 256, 0, out)
+			g.ok("fd_sync", fd)
+		}
+	}
+	if used := hostDescriptors(t) - before; used > 200+2 {
+		t.Errorf("200 descriptors of a guest took %d of the host", used)
 	}
 }
 
