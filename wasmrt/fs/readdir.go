@@ -30,8 +30,8 @@ type listing struct {
 	// opened for the listing; otherwise it is the folder's.
 	fd          int
 	opened, own bool
-	buf    []byte
-	left   []byte
+	buf         []byte
+	left        []byte
 	// at is the position of the first entry in left.
 	at uint64
 }

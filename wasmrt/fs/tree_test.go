@@ -237,6 +237,34 @@ func TestMountPointsCannotBeTakenAway(t *testing.T) {
 	}
 }
 
+// TestDeepPaths makes folders far deeper than a lookup keeps open, and goes there with and without going back.
+func TestDeepPaths(t *testing.T) {
+	d := root(t, Config{Root: host(t)})
+	names := func(n int) string { return strings.TrimSuffix(strings.Repeat("a/", n), "/") }
+	for i := range 3 * maxPlaces {
+		if err := d.Mkdir(names(i + 1)); err != nil {
+			t.Fatalf("folder %d: %v", i, err)
+		}
+	}
+	for path, want := range map[string]error{
+		names(3 * maxPlaces):                       nil,
+		names(maxPlaces/2) + "/..":                 nil,
+		names(3*maxPlaces) + "/..":                 NameTooLong,
+		strings.Repeat("a/../", 3*maxPlaces) + "a": nil,
+		names(3*maxPlaces) + "/none":               NoEnt,
+	} {
+		if _, err := d.StatPath(path, true); !errors.Is(err, want) {
+			t.Errorf("stat of %d bytes, %.12q…%.4q: got %v, want %v", len(path), path, path[len(path)-4:], err, want)
+		}
+	}
+	if err := d.Symlink(names(3*maxPlaces), "link"); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := d.StatPath("link/.", true); err != nil || st.Type != TypeDirectory {
+		t.Errorf("behind a link: %+v, %v", st, err)
+	}
+}
+
 func TestMountsThatCannotBeMadeAreErrors(t *testing.T) {
 	vol := host(t, "v")
 	for want, cfg := range map[string]Config{
