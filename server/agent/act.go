@@ -57,20 +57,20 @@ type job struct {
 	sandbox sandbox.Sandbox
 	folder  podFolder
 	lock    *sync.Mutex // of the volumes
-	// images holds what each container's image was when it was pulled last.
-	images map[string]lifecycle.Resolved
+	// resolved holds what each container's image was when it was pulled last.
+	resolved map[string]lifecycle.Resolved
 	// first tells that the volumes have not been made yet.
 	first bool
 }
 
 func (w *worker) job() job {
-	images := map[string]lifecycle.Resolved{}
+	resolved := map[string]lifecycle.Resolved{}
 	for name, c := range w.seen.Containers {
-		images[name] = c.Resolved
+		resolved[name] = c.Resolved
 	}
 	return job{
 		Agent: w.Agent, uid: w.uid, pod: w.pod, sandbox: w.sandbox, folder: w.folder, lock: &w.volumes,
-		images: images, first: !w.seen.Volumes.Done,
+		resolved: resolved, first: !w.seen.Volumes.Done,
 	}
 }
 

@@ -29,6 +29,7 @@ type Agent struct {
 	sources *sources
 	events  record.EventRecorder
 	serving *servingCert
+	images  imageList
 
 	// running is closed when Run has taken over what ran before.
 	running chan struct{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,6 +88,7 @@ func (a *Agent) collectImages(ctx context.Context) error {
 	request, disk := a.ImageGC.request(size, free, stored)
 	got, err := a.Runtime.CollectImages(ctx, request)
 	if got.Images > 0 {
+		a.images.stale.Store(true)
 		a.Log.Info("unused images are removed", "images", got.Images, "bytes", got.Bytes)
 	}
 	if err == nil && got.Bytes < disk {
@@ -96,16 +98,28 @@ func (a *Agent) collectImages(ctx context.Context) error {
 	return err
 }
 
-// listImages is what the node's status says of images, which stays as it was where the runtime can't tell.
-func (a *Agent) listImages(ctx context.Context, was []corev1.ContainerImage) []corev1.ContainerImage {
+// imageList is what the node's status says of images. It is read anew where that is due, or a pull or a collection has made
+// it stale.
+type imageList struct {
+	stale atomic.Bool
+	last  []corev1.ContainerImage // of keepNode's goroutine
+}
+
+func (a *Agent) listImages(ctx context.Context, due bool) []corev1.ContainerImage {
+	l := &a.images
+	if !l.stale.Swap(false) && !due {
+		return l.last
+	}
 	images, err := a.Runtime.Images(ctx)
 	if err != nil {
+		l.stale.Store(true)
 		if ctx.Err() == nil {
 			a.Log.Warn("list images", "err", err)
 		}
-		return was
+		return l.last
 	}
-	return nodeImages(images)
+	l.last = nodeImages(images)
+	return l.last
 }
 
 // nodeWarning records an event of the node, if the API tells which node that is.

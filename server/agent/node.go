@@ -145,7 +145,7 @@ func (a *Agent) nodeStatus(ctx context.Context, old corev1.NodeStatus, now time.
 	st.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: a.machine.ip}, {Type: corev1.NodeHostName, Address: a.NodeName},
 	}
-	st.Images = a.listImages(ctx, st.Images)
+	st.Images = a.listImages(ctx, beat)
 	own := append(pressure(a.DataDir), hardening(a.Runtime.Layers()), corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "edgepod agent is posting ready status",
 	})

@@ -41,6 +41,7 @@ func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 		return j.pullFailed(ctx, a, err, pulling)
 	}
 	message := fmt.Sprintf("Container image %q already present on machine", a.Image)
+	j.images.stale.Store(true)
 	if !image.Cached {
 		pulling()
 		took := image.Took.Round(time.Millisecond)
@@ -50,7 +51,7 @@ func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 		message = fmt.Sprintf("%s Compiling it took %v.", strings.TrimSuffix(message, ".")+".", image.CompileTook.Round(time.Millisecond))
 	}
 	j.event(a.Container, corev1.EventTypeNormal, "Pulled", message)
-	if image.Note != "" && image.Note != j.images[a.Container].Note {
+	if image.Note != "" && image.Note != j.resolved[a.Container].Note {
 		j.event(a.Container, corev1.EventTypeNormal, "ImageAlias", image.Note)
 	}
 	return lifecycle.Result{Image: lifecycle.Resolved{
@@ -62,7 +63,7 @@ func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 // asked: it came from a registry, is here still, and the pull policy does not say to look for a newer one. So a container
 // restarts as what it was, also where neither the registry nor the API, with the pull secrets, can be reached.
 func (j job) kept(ctx context.Context, a lifecycle.Pull) (lifecycle.Resolved, bool) {
-	was := j.images[a.Container]
+	was := j.resolved[a.Container]
 	if a.Policy == sandbox.PullAlways || was.Ref != a.Image || !strings.Contains(was.ID, "@") {
 		return was, false
 	}

@@ -34,7 +34,7 @@ func (j job) containerSpec(a lifecycle.Start) (sandbox.ContainerSpec, error) {
 	if err != nil {
 		return sandbox.ContainerSpec{}, err
 	}
-	image, security := j.images[a.Container], c.SecurityContext
+	image, security := j.resolved[a.Container], c.SecurityContext
 	return sandbox.ContainerSpec{
 		ID: containerID(a.Container, a.Attempt), Name: a.Container, Attempt: a.Attempt,
 		Image: c.Image, Digest: image.Digest,

@@ -71,7 +71,7 @@ var unsupported = []SupportRow{
 
 	{Path: "spec.containers[].name", Level: Supported},
 	{Path: "spec.containers[].image", Level: Supported, Text: "a WASI module: an OCI artifact or image of any registry, a .wasm file where the node allows its folder, or a module that ships in edgepod"},
-	{Path: "spec.containers[].imagePullPolicy", Level: Supported},
+	{Path: "spec.containers[].imagePullPolicy", Level: Supported, Text: "a container restarts from the image that it had, except with Always"},
 	{Path: "spec.containers[].command", Level: Supported, Text: "the guest's arguments, its own name first, in place of the image's entrypoint"},
 	{Path: "spec.containers[].args", Level: Supported, Text: "in place of the image's cmd"},
 	{Path: "spec.containers[].workingDir", Level: Supported, Text: "in place of the image's"},
