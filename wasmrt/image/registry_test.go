@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -24,6 +25,7 @@ type hub struct {
 	*httptest.Server
 	// before sees each request first; it returns true if it has answered.
 	before func(http.ResponseWriter, *http.Request) bool
+	mu     sync.Mutex // for set
 }
 
 func newHub(t testing.TB) *hub {
@@ -31,13 +33,23 @@ func newHub(t testing.TB) *hub {
 	h := &hub{t: t}
 	backend := registry.New(registry.Logger(discardLogger()), registry.WithReferrersSupport(true))
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.before != nil && r.Method == http.MethodGet && h.before(w, r) {
+		h.mu.Lock()
+		before := h.before
+		h.mu.Unlock()
+		if before != nil && r.Method == http.MethodGet && before(w, r) {
 			return
 		}
 		backend.ServeHTTP(w, r)
 	}))
 	t.Cleanup(h.Close)
 	return h
+}
+
+// set changes what sees requests first, also while there are some.
+func (h *hub) set(before func(http.ResponseWriter, *http.Request) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.before = before
 }
 
 // host is the registry's name in references.

@@ -121,6 +121,7 @@ func (s *Store) users() (map[string][]byte, error) {
 
 // Close lets go of the folder. The store is not used afterwards.
 func (s *Store) Close() error {
+	s.client.Close()
 	return errors.Join(os.RemoveAll(s.staging()), os.Remove(s.user.Name()), s.user.Close())
 }
 

@@ -36,6 +36,7 @@ type Client struct {
 
 	mu         sync.Mutex
 	transports map[string]http.RoundTripper // by host
+	idle       []func()
 }
 
 // New returns a client. It reaches out to nobody.
@@ -50,6 +51,15 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{cfg: cfg, transports: map[string]http.RoundTripper{}}, nil
+}
+
+// Close lets go of connections that are kept for later pulls. The client can still be used.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, closeIdle := range c.idle {
+		closeIdle()
+	}
 }
 
 // Repository returns the repository, as it is reached with these credentials: those that match it are tried in the
@@ -123,6 +133,7 @@ func (c *Client) transport(host string, how Host) (http.RoundTripper, error) {
 		ForceAttemptHTTP2: true, MaxIdleConns: 8, IdleConnTimeout: time.Minute, DisableCompression: true,
 		MaxResponseHeaderBytes: 1 << 20,
 	}
+	c.idle = append(c.idle, base.CloseIdleConnections)
 	t := c.wrap(&schemeGuard{inner: base, host: host, plain: how.PlainHTTP || loopback(host)})
 	c.transports[host] = t
 	return t, nil
