@@ -91,7 +91,7 @@ func TestEachLimitOfTheCompilerIsNamed(t *testing.T) {
 	// 600 KiB, which adds half a second and 10 MiB.
 	bomb := map[string][]byte{"bomb.wasm": compileBomb(6000, 30000)}
 	for want, change := range map[string]func(*process.Config){
-		"2s of processor time": func(c *process.Config) { c.CompileCPU = time.Second },
+		"2s of processor time": func(c *process.Config) { c.CompileCPU, c.CompileMemory = time.Second, 4<<30 },
 		"74 MiB of memory":     func(c *process.Config) { c.CompileCPU, c.CompileMemory = time.Minute, 64<<20 },
 	} {
 		r := open(t, t.TempDir(), offering(t, bomb), change)
@@ -113,8 +113,9 @@ func TestModulesThatCannotRunAreRefusedWithTheReason(t *testing.T) {
 		"data.wasm":    enginetest.Assemble(t, `(module (memory 1000) (data (i32.const 0) "`+huge+`") (func (export "_start")))`),
 		"outside.wasm": enginetest.Assemble(t, `(module (memory 1) (data (i32.const 65530) "beyond the end") (func (export "_start")))`),
 	}
-	for proposal, wasm := range enginetest.Proposals(t) {
-		modules["needs "+proposal+".wasm"] = wasm
+	proposals := enginetest.Proposals(t)
+	for proposal, wasm := range proposals {
+		modules[proposal+".wasm"] = wasm
 	}
 	r := open(t, t.TempDir(), offering(t, modules))
 	for name, want := range map[string]string{
@@ -123,6 +124,14 @@ func TestModulesThatCannotRunAreRefusedWithTheReason(t *testing.T) {
 		_, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./" + name, Policy: sandbox.PullIfNotPresent})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	for proposal := range proposals {
+		_, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./" + proposal + ".wasm", Policy: sandbox.PullIfNotPresent})
+		var img *sandbox.ImageError
+		name, _, _ := strings.Cut(proposal, " ")
+		if !errors.As(err, &img) || !strings.Contains(img.Message, name) && !strings.Contains(img.Message, "no known extension") {
+			t.Errorf("%s: %v, want its name, or that it is unknown", proposal, err)
 		}
 	}
 	s := create(t, r, "pod1")

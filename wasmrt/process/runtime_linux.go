@@ -84,7 +84,7 @@ func New(cfg Config) (sandbox.Runtime, error) {
 		CPU: cfg.CompileCPU, Memory: uint64(cfg.CompileMemory), Size: cfg.CodeCacheSize,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.images.Close())
 	}
 	r.layers = sync.OnceValue(r.probe)
 	r.groups = cgroup.Open(cfg.Cgroup)
@@ -290,6 +290,9 @@ func (r *Runtime) Close() error {
 		p.release()
 	}
 	r.watchers.Wait()
+	if err := r.images.Close(); err != nil {
+		r.log.Warn("close the image store", "err", err)
+	}
 	idle := slices.DeleteFunc(slices.Clone(pods), (*pod).runs)
 	r.each(idle, func(p *pod) {
 		if err := r.groups.Remove(p.group); err != nil {

@@ -19,7 +19,7 @@ func Proposals(t testing.TB) map[string][]byte {
 		"multi-memory":                         Assemble(t, `(module (memory 1) (memory 1))`),
 		"custom-page-sizes":                    header(5, 4, 1, 8, 1, 0),
 		"gc":                                   header(1, 5, 1, 0x5f, 1, 0x7f, 0),
-		"typed-function-references":            code(0xd0, 0x70, 0xd4, 0x1a),
+		"function-references":                  code(0xd0, 0x70, 0xd4, 0x1a),
 		"stack-switching":                      code(0xe0, 0),
 		"wide-arithmetic":                      code(0x42, 1, 0x42, 1, 0x42, 1, 0x42, 1, 0xfc, 0x13, 0x1a, 0x1a),
 		"memory-control":                       code(0x41, 0, 0x41, 0, 0xfc, 0x12, 0),

@@ -19,7 +19,7 @@ func proposalOf(text string) string {
 	const before, after = `feature "`, `" is disabled`
 	if _, rest, ok := strings.Cut(text, before); ok {
 		if name, _, ok := strings.Cut(rest, after); ok {
-			return name
+			return strings.TrimPrefix(name, "typed-") // of function references
 		}
 	}
 	for _, b := range []struct {
@@ -55,7 +55,7 @@ func proposalOfOpcode(code uint64) string {
 	case code >= 0xe0 && code <= 0xe6:
 		return "stack-switching"
 	case code == 0x14, code == 0x15, code >= 0xd4 && code <= 0xd6:
-		return "typed-function-references"
+		return "function-references"
 	case code == 0xd3, code == 0xfb:
 		return "gc"
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
@@ -39,6 +40,7 @@ func Save(ctx context.Context, wasm, debug []byte, dir string) error {
 	if err != nil {
 		return &engine.RefusedError{Err: err}
 	}
+	runtime.GC() // or what compiling has left would count against the limit twice
 	empty, err := saveOne(ctx, shell, filepath.Join(dir, codeDir))
 	if err != nil {
 		return fmt.Errorf("save the module's shell: %w", err)
