@@ -29,14 +29,16 @@ type benchServer struct {
 	keeps bool
 }
 
-// How servers are measured: by so many connections at a time, for so long; and so long they are then left alone.
+// How servers are measured: by so many connections at a time, guest and native by turns of so long; and so long they are
+// then left alone.
 const (
 	loadConnections = 4
-	loadTime        = 4 * time.Second
+	loadTurns       = 4
+	loadTime        = time.Second
 	idleTime        = 10 * time.Second
 )
 
-// servers measures requests a second of a server in a pod, and of the same server natively on the loopback interface.
+// servers measures requests a second of servers in pods, and of the same servers natively on the loopback interface.
 func (m *moduleMeasurement) servers() {
 	var idle []func() time.Duration
 	for _, s := range []benchServer{
@@ -45,23 +47,20 @@ func (m *moduleMeasurement) servers() {
 		{name: "Rust, connection for each request", image: "./server-rust.wasm", native: "server-rust"},
 		{name: "QuickJS", image: "./quickjs.wasm", args: []string{"/work/server.js"}, keeps: true},
 	} {
-		pod := m.runtime.pod(m.B, map[string]string{"server.js": readFile(m.B, "testdata/bench/server.js")})
-		_, err := pod.start(m.B, realContainer{
-			name: "server", image: s.image, args: s.args, env: []string{"ADDRESS=:8080"}, memory: 256 << 20,
-			ports: []sandbox.Port{{Name: "http", Protocol: "TCP", Number: 8080}},
-		})
-		m.check(err)
-		proc := pod.proc(m.B, "server")
-		guest := m.load(s, pod.dialer(m), proc)
-		idle = append(idle, m.used(proc))
-		if s.native == "" {
-			m.add("server in "+s.name+": requests a second, CPU each", "4,000", "%.0f, %.0f µs", guest.perSecond, us(guest.cpu))
-			continue
+		guest, native := m.startServer(s), m.startNative(s)
+		for range loadTurns {
+			guest.load(m, s)
+			if native != nil {
+				native.load(m, s)
+			}
 		}
-		native := m.loadNative(s)
-		m.add("server in "+s.name+": requests a second, CPU each", "4,000", "%.0f, %.0f µs", guest.perSecond, us(guest.cpu))
-		m.add("  the same natively; ratio", "", "%.0f, %.0f µs; %.2f, %.2f", native.perSecond, us(native.cpu),
-			guest.perSecond/native.perSecond, float64(guest.cpu)/float64(native.cpu))
+		m.add("server in "+s.name+": requests a second, CPU each", "4,000", "%.0f, %.0f µs", guest.perSecond(), us(guest.cpuEach()))
+		if native != nil {
+			native.stop()
+			m.add("  the same natively; ratios", "", "%.0f, %.0f µs; %.2f, %.2f", native.perSecond(), us(native.cpuEach()),
+				guest.perSecond()/native.perSecond(), float64(guest.cpuEach())/float64(native.cpuEach()))
+		}
+		idle = append(idle, m.used(guest.proc))
 	}
 	<-time.After(idleTime)
 	total := time.Duration(0)
@@ -69,6 +68,34 @@ func (m *moduleMeasurement) servers() {
 		total += used()
 	}
 	m.add(fmt.Sprintf("those %d servers idle for %v: CPU of all", len(idle), idleTime), "0", "%.1f ms", ms(total))
+}
+
+// benchTarget is a server that runs, and what it has done so far.
+type benchTarget struct {
+	dial func(context.Context) (net.Conn, error)
+	proc string // its process's folder
+	stop func()
+
+	done      int64
+	took, cpu time.Duration
+}
+
+func (l *benchTarget) perSecond() float64 { return float64(l.done) / l.took.Seconds() }
+
+// cpuEach is the processor time for a request.
+func (l *benchTarget) cpuEach() time.Duration { return l.cpu / time.Duration(max(l.done, 1)) }
+
+// startServer starts the server in a pod, which stays.
+func (m *moduleMeasurement) startServer(s benchServer) *benchTarget {
+	pod := m.runtime.pod(m.B, map[string]string{"server.js": readFile(m.B, "testdata/bench/server.js")})
+	_, err := pod.start(m.B, realContainer{
+		name: "server", image: s.image, args: s.args, env: []string{"ADDRESS=:8080"}, memory: 256 << 20,
+		ports: []sandbox.Port{{Name: "http", Protocol: "TCP", Number: 8080}},
+	})
+	m.check(err)
+	l := &benchTarget{dial: pod.dialer(m), proc: pod.proc(m.B, "server")}
+	m.awaitServer(l.dial)
+	return l
 }
 
 func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
@@ -95,8 +122,11 @@ func (p *realPod) dialer(m *moduleMeasurement) func(context.Context) (net.Conn, 
 	}
 }
 
-// loadNative measures the server as a process of this machine.
-func (m *moduleMeasurement) loadNative(s benchServer) load {
+// startNative starts the server as a process of this machine, or returns nil where there is none.
+func (m *moduleMeasurement) startNative(s benchServer) *benchTarget {
+	if s.native == "" {
+		return nil
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	m.check(err)
 	address := listener.Addr().String()
@@ -112,45 +142,42 @@ func (m *moduleMeasurement) loadNative(s benchServer) load {
 	}
 	cmd.Stderr = os.Stderr
 	m.check(cmd.Start())
-	defer func() {
-		m.check(cmd.Process.Kill())
-		_ = cmd.Wait() // it was killed
-	}()
-	return m.load(s, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", address)
-	}, fmt.Sprintf("/proc/%d", cmd.Process.Pid))
+	l := &benchTarget{
+		dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) },
+		proc: fmt.Sprintf("/proc/%d", cmd.Process.Pid),
+		stop: func() {
+			m.check(cmd.Process.Kill())
+			_ = cmd.Wait() // it was killed
+		},
+	}
+	m.awaitServer(l.dial)
+	return l
 }
 
-// load is what a server has done.
-type load struct {
-	perSecond float64
-	cpu       time.Duration // for each request
-}
-
-// load asks a server from some connections at once, each with one request at a time.
-func (m *moduleMeasurement) load(s benchServer, dial func(context.Context) (net.Conn, error), proc string) load {
-	m.awaitServer(dial)
+// load asks the server from some connections at once, each with one request at a time.
+func (l *benchTarget) load(m *moduleMeasurement, s benchServer) {
 	var done atomic.Int64
 	var failed atomic.Pointer[error]
 	var clients sync.WaitGroup
-	before, err := processTime(proc)
+	before, err := processTime(l.proc)
 	m.check(err)
 	began := time.Now()
 	for range loadConnections {
 		clients.Go(func() {
-			if err := ask(s, dial, began.Add(loadTime), &done); err != nil {
+			if err := ask(s, l.dial, began.Add(loadTime), &done); err != nil {
 				failed.Store(&err)
 			}
 		})
 	}
 	clients.Wait()
-	took := time.Since(began)
-	after, err := processTime(proc)
+	l.took += time.Since(began)
+	after, err := processTime(l.proc)
 	m.check(err)
 	if err := failed.Load(); err != nil {
 		m.Fatalf("server in %s: %v", s.name, *err)
 	}
-	return load{float64(done.Load()) / took.Seconds(), (after - before) / time.Duration(max(done.Load(), 1))}
+	l.cpu += after - before
+	l.done += done.Load()
 }
 
 // awaitServer waits until a server answers.
