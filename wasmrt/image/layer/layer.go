@@ -86,7 +86,7 @@ var errTooLarge = Error("its files are larger than what an image may have here")
 
 // limited ends a stream that is longer than it can be, and one that nobody waits for any more.
 type limited struct {
-	ctx  context.Context //nolint:containedctx // lasts as long as the call of Apply
+	ctx  context.Context // lasts as long as the call of Apply
 	r    io.Reader
 	left int64
 }
@@ -116,8 +116,12 @@ type applier struct {
 	own map[string]bool
 	// times are those of folders, which are set when nothing is put into them any more.
 	times   map[string]time.Time
+	names   int64 // bytes of the paths so far
 	skipped int
 }
+
+// maxNames bounds the paths of a layer, which are kept in memory until its end, and what the file system has to do with them.
+const maxNames = 32 << 20
 
 func (a *applier) all(r *tar.Reader) error {
 	for {
@@ -130,6 +134,9 @@ func (a *applier) all(r *tar.Reader) error {
 		}
 		if a.budget.Files--; a.budget.Files < 0 {
 			return Error("it has more files than an image may have here")
+		}
+		if a.names += int64(len(h.Name)); a.names > maxNames {
+			return Error("the paths of its files are longer than an image may have here")
 		}
 		if err := a.entry(h, r); err != nil {
 			return fmt.Errorf("entry %s: %w", shown(h.Name), err)
@@ -238,7 +245,7 @@ func (a *applier) mkdir(name string) error {
 }
 
 func (a *applier) symlink(name, target string) error {
-	if target == "" || len(target) > maxPath || strings.ContainsRune(target, 0) {
+	if target == "" || len(target) > maxTarget || strings.ContainsRune(target, 0) {
 		return Error("it is a symbolic link to a place that can't be")
 	}
 	return a.root.Symlink(target, name)

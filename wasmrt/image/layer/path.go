@@ -18,12 +18,14 @@ const (
 	fileMode   = 0o644
 )
 
-// The most bytes of a path and of one name in it, and the most links on the way to a file.
+// The most bytes of a path, of one name in it and of a link's target, the most links on the way to a file, and the most
+// folders. A path leaves room for that of the folder which the image lies in.
 const (
-	maxPath  = 4096
-	maxName  = 255
-	maxLinks = 40
-	maxDepth = 128
+	maxPath   = 3 << 10
+	maxName   = 255
+	maxTarget = 4095
+	maxLinks  = 40
+	maxDepth  = 128
 )
 
 // clean returns an entry's name as a path below the root; a leading / says nothing.
@@ -69,7 +71,8 @@ func stamp(h *tar.Header) time.Time {
 }
 
 // Resolve follows the links on the way of a path, as they are meant in the image: an absolute one begins at its root, which
-// none leads out of. What it returns has no link in it, but may not exist.
+// none leads out of. What it returns has no link in it, but may not exist. Links that join folders to more than an entry may
+// name are an error: each step would take longer than the one before.
 func Resolve(root *os.Root, name string) (string, error) {
 	done, links := ".", 0
 	rest := strings.Split(name, "/")
@@ -84,15 +87,15 @@ func Resolve(root *os.Root, name string) (string, error) {
 			continue
 		}
 		next := path.Join(done, part)
-		info, err := root.Lstat(next)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			done = next // what follows does not exist either
-			continue
+		if len(next) > maxPath || strings.Count(next, "/") >= maxDepth {
+			return "", Error("its path leads too deep")
 		}
-		if err != nil {
+		info, err := root.Lstat(next)
+		missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // and so is what follows
+		if err != nil && !missing {
 			return "", err
 		}
-		if info.Mode().Type() != fs.ModeSymlink {
+		if missing || info.Mode().Type() != fs.ModeSymlink {
 			done = next
 			continue
 		}
