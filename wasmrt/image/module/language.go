@@ -58,3 +58,21 @@ func plainLanguage(name string) string {
 	}
 	return name
 }
+
+// producers reads the section of that name, as far as it is what it should be.
+func producers(r *reader) (out []Producer) {
+	if r.left() > maxProducersLen {
+		return nil
+	}
+	for fields := r.count(maxProducers, "fields"); fields > 0 && r.err == nil; fields-- {
+		field := r.name()
+		for n := r.count(maxProducers, "producers"); n > 0 && r.err == nil; n-- {
+			p := Producer{Field: field, Name: r.name(), Version: r.name()}
+			if r.err == nil && len(out) < maxProducers {
+				out = append(out, p)
+			}
+		}
+	}
+	r.err = nil // a custom section may hold anything
+	return out
+}

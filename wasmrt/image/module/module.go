@@ -183,49 +183,60 @@ func describe(s Section) string {
 	return s.Name
 }
 
-// sections splits a module, or a component's module, into its sections. Only what the names of custom sections need is read.
+// sections splits a module, or a component, whose kinds of sections end with last, into its sections. Only the names of custom
+// sections are read.
 func sections(src io.ReaderAt, begin, end int64, last byte) ([]Section, error) {
 	var out []Section
-	var names int64
-	order := byte(0)
+	names, order := 0, byte(0)
 	for at := begin; at < end; {
-		const header = 1 + 5
-		r := newReader(src, at, min(end, at+header))
-		id := r.byte()
-		size := int64(r.u32())
-		s := Section{ID: id, begin: at, Offset: r.pos(), Size: size, end: r.pos() + size}
-		if r.err != nil || s.end > end {
-			return nil, errTruncated
+		s, err := sectionAt(src, at, end)
+		if err != nil {
+			return nil, err
 		}
-		if id > last {
-			return nil, fmt.Errorf("it has a section of unknown kind %d at byte %d", id, at)
+		if s.ID > last {
+			return nil, fmt.Errorf("it has a section of unknown kind %d at byte %d", s.ID, at)
 		}
-		if len(out) == maxSections {
-			return nil, fmt.Errorf("it has more than %d sections", maxSections)
+		if names += len(s.Name); len(out) == maxSections || names > maxNamesTotal {
+			return nil, fmt.Errorf("it has more than %d sections, or their names are longer than all can be", maxSections)
 		}
-		if last != sectionLast {
-			s.Name = fmt.Sprintf("part %d", id)
-		} else if id != sectionCustom {
-			s.Name = sectionNames[id]
-			if rank := rankOf(id); rank <= order {
+		switch {
+		case s.ID == sectionCustom:
+		case last != sectionLast:
+			s.Name = fmt.Sprintf("part %d", s.ID)
+		default:
+			s.Name = sectionNames[s.ID]
+			rank := rankOf(s.ID)
+			if rank <= order {
 				return nil, fmt.Errorf("its %s section is out of order, or comes twice", s.Name)
-			} else {
-				order = rank
 			}
-		}
-		if id == sectionCustom {
-			r = newReader(src, s.Offset, s.end)
-			s.Name = r.name()
-			if names += int64(len(s.Name)); r.err != nil || names > maxNamesTotal {
-				return nil, errTruncated
-			}
-			s.Offset = r.pos()
-			s.Size = s.end - s.Offset
+			order = rank
 		}
 		out = append(out, s)
 		at = s.end
 	}
 	return out, nil
+}
+
+// sectionAt reads the header of a section, and the name of a custom one.
+func sectionAt(src io.ReaderAt, at, end int64) (Section, error) {
+	const header = 1 + 5
+	r := newReader(src, at, min(end, at+header))
+	s := Section{ID: r.byte(), begin: at}
+	size := int64(r.u32())
+	s.Offset, s.Size, s.end = r.pos(), size, r.pos()+size
+	if r.err != nil || s.end > end {
+		return Section{}, errTruncated
+	}
+	if s.ID == sectionCustom {
+		r = newReader(src, s.Offset, s.end)
+		s.Name = r.name()
+		s.Offset = r.pos()
+		s.Size = s.end - s.Offset
+	}
+	if r.err != nil {
+		return Section{}, errTruncated
+	}
+	return s, nil
 }
 
 // rankOf is a section's place in the order that the specification demands.

@@ -122,7 +122,7 @@ func (w *watchman) RoundTrip(req *http.Request) (*http.Response, error) {
 // watched is a body; the time between two reads does not count.
 type watched struct {
 	inner  io.ReadCloser
-	ctx    context.Context //nolint:containedctx // the request's own, which lasts as long as the body
+	ctx    context.Context // the request's own, which lasts as long as the body
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	stall  time.Duration
