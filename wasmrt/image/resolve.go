@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"edgepod/wasmrt/atomicfile"
 	"edgepod/wasmrt/image/remote"
 	"edgepod/wasmrt/sandbox"
 )
