@@ -22,20 +22,20 @@ func (c *Cache) budget(size int64) budget {
 	}
 }
 
-const advice = "modules with huge functions are like that: split them, or optimise for size"
+const advice = "modules with huge functions are like that: split them, optimise for size, or let the node allow more"
 
 // exceeded says which limit the module has hit.
 func (b budget) exceeded(limit Limit) error {
-	why := ""
+	why, flag := "", ""
 	switch limit {
 	case LimitCPU:
-		why = fmt.Sprintf("compiling it takes more than the limit of %v of processor time", b.cpu)
+		why, flag = fmt.Sprintf("compiling it takes more than the limit of %v of processor time", b.cpu), " (--compile-cpu)"
 	case LimitMemory:
-		why = fmt.Sprintf("compiling it takes more than the limit of %d MiB of memory", b.memory>>20)
+		why, flag = fmt.Sprintf("compiling it takes more than the limit of %d MiB of memory", b.memory>>20), " (--compile-memory)"
 	default:
 		why = fmt.Sprintf("compiling it takes longer than the limit of %v", b.deadline)
 	}
-	return &RefusedError{Why: why + "; " + advice, Limit: limit}
+	return &RefusedError{Why: why + "; " + advice + flag, Limit: limit}
 }
 
 // died says that the worker ended without an answer. What the engine says at its end is many lines of its own stack.

@@ -21,8 +21,12 @@ import (
 	"edgepod/wasmrt/wasi"
 )
 
-// maxFiles bounds the process's descriptors; the guest gets what the engine leaves.
-const maxFiles = 1024
+// maxFiles bounds the process's descriptors, guestFiles those of its guest: a look-up holds some more for a moment, and the
+// process opens files of its own.
+const (
+	maxFiles   = 2048
+	guestFiles = 960
+)
 
 // run is JobRun.
 func run(req Request, out *os.File) error {
@@ -134,7 +138,7 @@ func newHost(req Request, log *Log, tree *fs.Tree, imports []wasi.Import) (*wasi
 		return nil, err
 	}
 	cfg := wasi.Config{
-		Args: spec.Args, Env: env, FS: tree, MaxFiles: maxFiles - reservedFiles,
+		Args: spec.Args, Env: env, FS: tree, MaxFiles: guestFiles,
 		Stdout: log.Stream("stdout"), Stderr: log.Stream("stderr"), StdinOpen: spec.Stdin, StopDescriptor: true,
 		Net: network, NonblockListeners: req.Language == "go",
 	}
@@ -167,9 +171,6 @@ func listeners(ports []sandbox.Port) (out []wasi.Listener) {
 	}
 	return out
 }
-
-// reservedFiles are the descriptors that the process itself needs.
-const reservedFiles = 64
 
 func mounted(mounts []sandbox.Mount, target string) bool {
 	for _, m := range mounts {

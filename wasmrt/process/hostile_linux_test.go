@@ -109,7 +109,7 @@ func TestCompileBombIsRefused(t *testing.T) {
 	r := open(t, t.TempDir(), func(c *process.Config) { c.CompileCPU = time.Second })
 	_, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./compile.wasm", Policy: sandbox.PullIfNotPresent})
 	var img *sandbox.ImageError
-	if !errors.As(err, &img) || img.Reason != sandbox.ReasonErrImagePull || !strings.Contains(img.Message, "limit of 1s of processor time") {
+	if !errors.As(err, &img) || img.Reason != sandbox.ReasonErrImagePull || !strings.Contains(img.Message, "more than the limit of 1s of processor time") {
 		t.Errorf("pull: %v, want an image error that names the limits", err)
 	}
 	if _, err := r.Pull(t.Context(), sandbox.PullRequest{Ref: "./guest.wasm", Policy: sandbox.PullIfNotPresent}); err != nil {
