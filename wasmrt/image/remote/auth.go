@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -29,41 +30,82 @@ func (e *tokenError) Unwrap() error { return e.err }
 // Is makes it an error about authorization.
 func (e *tokenError) Is(target error) bool { return target == ErrUnauthorized }
 
-// authorize returns the Authorization header for the chosen credential, and which one that is.
+// authorize returns the Authorization header for the chosen credential, and which one that is. One request at a time finds it
+// out; the others wait for it.
 func (e *endpoint) authorize(ctx context.Context) (header string, n int, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.direct {
-		return "", 0, nil
+	if header, n, ok := e.authorized(); ok {
+		return header, n, nil
 	}
-	if e.challenge == nil {
-		if err := e.ping(ctx); err != nil {
-			return "", e.chosen, err
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	case <-ctx.Done():
+		return "", 0, context.Cause(ctx)
+	}
+	if header, n, ok := e.authorized(); ok {
+		return header, n, nil
+	}
+	e.mu.Lock()
+	n, challenge := e.chosen, e.challenge
+	e.mu.Unlock()
+	if challenge == nil {
+		if challenge, err = e.ping(ctx); err != nil {
+			return "", n, err
 		}
 	}
-	if e.ready {
-		return e.header, e.chosen, nil
+	if header, err = e.authorization(ctx, e.credentials[n], challenge); err != nil {
+		return "", n, err
 	}
-	e.header, err = e.authorization(ctx, e.credentials[e.chosen])
-	e.ready = err == nil
-	return e.header, e.chosen, err
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.chosen == n {
+		e.header, e.ready = header, true
+	}
+	return header, n, nil
+}
+
+// authorized returns what is known already.
+func (e *endpoint) authorized() (header string, n int, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.header, e.chosen, e.direct || e.ready
 }
 
 // ping finds out whether the host is spoken to with or without TLS and how it wants to know who asks.
-func (e *endpoint) ping(ctx context.Context) error {
+func (e *endpoint) ping(ctx context.Context) (*transport.Challenge, error) {
 	registry, err := e.registry()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	challenge, err := transport.Ping(ctx, registry, e.transport)
+	challenge, err := transport.Ping(ctx, registry, &brief{inner: e.transport})
 	if err != nil {
-		return fmt.Errorf("reach the registry %s: %w", e.host, plainly(e.host, err))
+		return nil, fmt.Errorf("reach the registry %s: %w", e.host, plainly(e.host, err))
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.challenge, e.scheme = challenge, "https"
 	if challenge.Insecure {
 		e.scheme = "http"
 	}
-	return nil
+	return challenge, nil
+}
+
+// brief cuts answers off whose content nobody wants, and which the library would read to their end.
+type brief struct{ inner http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b *brief) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.inner.RoundTrip(req)
+	if err == nil {
+		const most = 64 << 10
+		resp.Body = &cutBody{Reader: io.LimitReader(resp.Body, most), Closer: resp.Body}
+	}
+	return resp, err
+}
+
+type cutBody struct {
+	io.Reader
+	io.Closer
 }
 
 func (e *endpoint) registry() (name.Registry, error) {
@@ -74,12 +116,12 @@ func (e *endpoint) registry() (name.Registry, error) {
 }
 
 // authorization turns a credential into what the registry asked for.
-func (e *endpoint) authorization(ctx context.Context, c sandbox.Credential) (string, error) {
+func (e *endpoint) authorization(ctx context.Context, c sandbox.Credential, challenge *transport.Challenge) (string, error) {
 	switch {
 	case c.RegistryToken != "":
 		return "Bearer " + c.RegistryToken, nil
-	case strings.EqualFold(e.challenge.Scheme, "bearer"):
-		return e.token(ctx, c)
+	case strings.EqualFold(challenge.Scheme, "bearer"):
+		return e.token(ctx, c, challenge)
 	case c.Username == "" && c.Password == "":
 		return "", nil
 	}
@@ -87,8 +129,8 @@ func (e *endpoint) authorization(ctx context.Context, c sandbox.Credential) (str
 }
 
 // token exchanges a credential, or none, for a token that allows to pull from the repository.
-func (e *endpoint) token(ctx context.Context, c sandbox.Credential) (string, error) {
-	realm, err := url.Parse(e.challenge.Parameters["realm"])
+func (e *endpoint) token(ctx context.Context, c sandbox.Credential, challenge *transport.Challenge) (string, error) {
+	realm, err := url.Parse(challenge.Parameters["realm"])
 	if err != nil || realm.Host == "" {
 		return "", fmt.Errorf("%s names no issuer of its tokens", e.host)
 	}
@@ -109,7 +151,7 @@ func (e *endpoint) token(ctx context.Context, c sandbox.Credential) (string, err
 	if !strings.HasSuffix(scope, ":"+e.repo+":"+transport.PullScope) {
 		scope = "repository:" + e.repo + ":" + transport.PullScope
 	}
-	got, err := transport.Exchange(ctx, registry, auth, &pinned{inner: e.transport, host: realm.Host}, []string{scope}, e.challenge)
+	got, err := transport.Exchange(ctx, registry, auth, &pinned{inner: e.transport, host: realm.Host}, []string{scope}, challenge)
 	if err != nil {
 		return "", &tokenError{fmt.Errorf("get a token for %s from %s: %w", e.host, realm.Host, plainly(realm.Host, err))}
 	}

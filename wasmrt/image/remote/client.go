@@ -108,7 +108,7 @@ func (c *Client) endpoint(host, repo string, how Host, credentials []sandbox.Cre
 	}
 	return &endpoint{
 		host: host, repo: repo, plain: how.PlainHTTP, tokenHosts: how.TokenHosts, transport: transport,
-		credentials: append(Matching(credentials, host+"/"+repo), sandbox.Credential{}),
+		turn: make(chan struct{}, 1), credentials: append(Matching(credentials, host+"/"+repo), sandbox.Credential{}),
 	}, nil
 }
 

@@ -510,6 +510,37 @@ func TestConfigurationIsChecked(t *testing.T) {
 	}
 }
 
+func TestAnEndlessGreetingIsCutOff(t *testing.T) {
+	f := newFake(t, func(w http.ResponseWriter, r *http.Request) bool {
+		for r.URL.Path == "/v2/" {
+			if _, err := w.Write(make([]byte, 32<<10)); err != nil {
+				return true
+			}
+		}
+		return false
+	})
+	if _, err := repository(t, newClient(t, nil), f.host()+"/app").Manifest(t.Context(), "v1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestManyRequestsAtOnceFetchOneToken(t *testing.T) {
+	f := newFake(t, bearer("", 1000))
+	r := repository(t, newClient(t, nil), f.host()+"/app", sandbox.Credential{Server: f.host(), Username: "x", Password: "p"}, sandbox.Credential{Server: f.host(), Username: "u", Password: "p"})
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if text, _, err := readBlob(t, r, 0); err != nil || text != blobText {
+				t.Errorf("blob %q, %v", text, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := strings.Count(f.seen(), "/token "); n > 4 {
+		t.Errorf("%d tokens were asked for", n)
+	}
+}
+
 func TestWrongManifestsAreRefused(t *testing.T) {
 	f := newFake(t, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {

@@ -26,6 +26,9 @@ type endpoint struct {
 	transport   http.RoundTripper
 	credentials []sandbox.Credential // the last one is empty
 
+	// turn is held by the request that finds out how to authorize.
+	turn chan struct{}
+
 	mu        sync.Mutex
 	scheme    string
 	challenge *transport.Challenge
@@ -88,7 +91,10 @@ func (e *refusedError) Is(target error) bool { return target == ErrRefused }
 
 // send makes one request; redirects to other hosts carry no authorization.
 func (e *endpoint) send(ctx context.Context, path string, header http.Header, authorization string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.scheme+"://"+e.host+"/v2/"+e.repo+"/"+path, nil)
+	e.mu.Lock()
+	scheme := e.scheme
+	e.mu.Unlock()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+e.host+"/v2/"+e.repo+"/"+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +104,7 @@ func (e *endpoint) send(ctx context.Context, path string, header http.Header, au
 	req.Header.Set("User-Agent", userAgent)
 	// Otherwise the transport might unpack what is to be checked as it is.
 	req.Header.Set("Accept-Encoding", "identity")
-	client := http.Client{Transport: &authorizer{inner: e.transport, scheme: e.scheme, host: e.host, value: authorization}, CheckRedirect: redirects}
+	client := http.Client{Transport: &authorizer{inner: e.transport, scheme: scheme, host: e.host, value: authorization}, CheckRedirect: redirects}
 	if e.direct {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
