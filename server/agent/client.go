@@ -122,14 +122,21 @@ func clientLogger(ctx context.Context, log *slog.Logger) logr.Logger {
 	return logr.FromSlogHandler(untilDone{log.Handler(), ctx.Done()})
 }
 
-// untilDone logs at level debug, and drops what comes after done.
+// untilDone logs at level debug, and drops what comes after done, and the bodies of requests and answers: they may hold
+// secrets.
 type untilDone struct {
 	slog.Handler
 	done <-chan struct{}
 }
 
+// bodies is the level at which client-go logs them: its verbosity of 8.
+const bodies slog.Level = -8
+
 // Enabled implements slog.Handler.
-func (h untilDone) Enabled(ctx context.Context, _ slog.Level) bool {
+func (h untilDone) Enabled(ctx context.Context, level slog.Level) bool {
+	if level <= bodies {
+		return false
+	}
 	select {
 	case <-h.done:
 		return false
