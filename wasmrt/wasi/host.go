@@ -97,7 +97,7 @@ type Host struct {
 
 // New makes a Host. It starts nothing; Close releases it, and releases FS also where New returns an error.
 func New(cfg Config) (*Host, error) {
-	h := &Host{cfg: cfg, stop: stopping{fd: -1}}
+	h := &Host{cfg: cfg, stop: stopping{fd: -1}, poller: poller{set: pollSet{fd: -1}, setFrom: setFrom}}
 	if err := h.open(); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -227,7 +227,7 @@ func (h *Host) add(d *descriptor) (uint32, error) {
 
 // Close closes the guest's descriptors and its file tree. The guest must have ended.
 func (h *Host) Close() error {
-	err := h.fds.closeAll()
+	err := errors.Join(h.fds.closeAll(), h.poller.set.close())
 	if h.stop.fd >= 0 {
 		err = errors.Join(err, unix.Close(h.stop.fd))
 		h.stop.fd = -1

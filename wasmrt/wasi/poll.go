@@ -19,6 +19,10 @@ type poller struct {
 	// to one descriptor share a place, because the host takes no more places than a process may have descriptors.
 	slots []pollSlot
 	round uint64
+	// set is used where setFrom or more subscriptions are to sockets; setSlot is its own place among fds, 0 for none.
+	set     pollSet
+	setFrom int
+	setSlot int
 }
 
 type pollSlot struct {
@@ -69,11 +73,16 @@ func (h *Host) pollWith(mem guestMemory, p params, l layout) error {
 
 // pollAll waits, and marks what is done.
 func (h *Host) pollAll(subs []subscription) {
+	sockets := 0
 	for i := range subs {
-		h.prepare(&subs[i])
+		s := &subs[i]
+		h.prepare(s)
+		if _, ok := s.object.(*socket); ok {
+			sockets++
+		}
 	}
 	for {
-		until, ready := h.gather(subs)
+		until, ready := h.gather(subs, sockets >= h.poller.setFrom)
 		if ready {
 			until = deadline{monotonic: 1}
 		}
@@ -85,18 +94,17 @@ func (h *Host) pollAll(subs []subscription) {
 }
 
 // gather lists what to wait for, and how long. Something may be ready without a wait.
-func (h *Host) gather(subs []subscription) (until deadline, ready bool) {
+func (h *Host) gather(subs []subscription, useSet bool) (until deadline, ready bool) {
 	p := &h.poller
 	p.round++
-	p.fds = append(p.fds[:0], unix.PollFd{})
+	p.fds, p.setSlot = append(p.fds[:0], unix.PollFd{}), 0
 	for i := range subs {
 		s := &subs[i]
-		s.slot = 0
+		s.slot, s.inSet = 0, false
 		if s.object != nil && !s.done {
 			fd, events := s.object.watch(h, s.typ)
 			if fd >= 0 {
-				s.slot, s.events = p.slot(fd), events
-				p.fds[s.slot].Events |= events
+				p.place(s, fd, events, useSet)
 			} else {
 				s.describe(h, unix.POLLIN|unix.POLLOUT)
 			}
@@ -104,7 +112,45 @@ func (h *Host) gather(subs []subscription) (until deadline, ready bool) {
 		until = until.earlier(s.until)
 		ready = ready || s.done
 	}
+	if useSet {
+		p.armSet(subs)
+	}
 	return until, ready
+}
+
+// place puts a descriptor of the host where it is waited for. That of a connection that is being made belongs to the
+// network, which may change it: it is not for the set.
+func (p *poller) place(s *subscription, fd int, events int16, useSet bool) {
+	s.hostFD, s.events = fd, events
+	if so, ok := s.object.(*socket); ok && useSet && so.dialing == nil {
+		s.inSet = true
+		p.set.want(so, fd, events, p.round)
+		return
+	}
+	s.slot = p.slot(fd)
+	p.fds[s.slot].Events |= events
+}
+
+// armSet brings the set up to date, and waits for it too. What cannot be in it is waited for without.
+func (p *poller) armSet(subs []subscription) {
+	armed := false
+	for i := range subs {
+		s := &subs[i]
+		if !s.inSet {
+			continue
+		}
+		if err := p.set.arm(s.hostFD); err != nil {
+			s.inSet = false
+			s.slot = p.slot(s.hostFD)
+			p.fds[s.slot].Events |= s.events
+			continue
+		}
+		armed = true
+	}
+	if armed {
+		p.setSlot = p.slot(p.set.fd)
+		p.fds[p.setSlot].Events = unix.POLLIN
+	}
 }
 
 // slot returns the place of a descriptor of the host.
@@ -150,14 +196,17 @@ func (h *Host) prepare(s *subscription) {
 
 // collect marks the subscriptions that are done after a wait.
 func (h *Host) collect(subs []subscription) (some bool) {
+	p := &h.poller
+	if p.setSlot != 0 && p.fds[p.setSlot].Revents != 0 {
+		p.set.fetch(p.round)
+	}
 	var now deadline
 	for i := range subs {
 		s := &subs[i]
 		switch {
 		case s.done:
-		case s.slot != 0:
-			revents := h.poller.fds[s.slot].Revents
-			if revents&(s.events|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
+		case s.inSet || s.slot != 0:
+			if revents := p.revents(s); revents&(s.events|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
 				s.describe(h, revents)
 			}
 		case s.typ == eventClock:
@@ -169,4 +218,12 @@ func (h *Host) collect(subs []subscription) (some bool) {
 		some = some || s.done
 	}
 	return some
+}
+
+// revents is the host's answer to a subscription.
+func (p *poller) revents(s *subscription) int16 {
+	if s.inSet {
+		return p.set.ready(s.hostFD, p.round)
+	}
+	return p.fds[s.slot].Revents
 }

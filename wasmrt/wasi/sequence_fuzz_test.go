@@ -70,6 +70,7 @@ func (c *caller) run(t *testing.T, functions []function, dir, root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.poller.setFrom = 2
 	// A guest may wait for ever.
 	terminated := make(chan struct{})
 	stop := time.AfterFunc(20*time.Millisecond, func() { h.Terminate(); close(terminated) })

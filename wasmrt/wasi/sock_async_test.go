@@ -81,6 +81,7 @@ func (n *slowNetwork) Lookup(string) (net.Pending[[]netip.Addr], error) {
 func TestConnectionsThatComeLater(t *testing.T) {
 	n := newSlowNetwork(t)
 	g := newGuest(t, Config{Net: n}, "")
+	g.h.poller.setFrom = 1
 	const there = "10.1.2.3:80"
 	fd := g.socket(familyINET4, typeStream)
 	g.nonblock(fd)

@@ -72,38 +72,39 @@ func BenchmarkServers(b *testing.B) {
 		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })}
 		go func() { _ = s.Serve(l) }()
 		defer func() { _ = s.Close() }()
-		ask(b, "tcp", l.Addr().String())
+		ask(b, "tcp", l.Addr().String(), 0)
 	})
+	inC, inGo := buildC(b, "serve"), buildGo(b, "serve")
 	for _, c := range []struct {
 		name string
 		wasm []byte
-		arg  string
+		idle int
 	}{
-		{"C", buildC(b, "serve"), "recv"},
-		{"Go", buildGo(b, "serve"), ""},
+		{"C", inC, 0}, {"C, 500 idle", inC, 500}, {"Go", inGo, 0}, {"Go, 500 idle", inGo, 500},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			dir := pod(b)
 			h := newHost(b, Config{
-				Args: []string{"serve", c.arg}, Net: network(b, dir), StopDescriptor: true, NonblockListeners: c.name == "Go",
+				Args: []string{"serve", "recv"}, Net: network(b, dir), StopDescriptor: true, NonblockListeners: c.name[0] == 'G',
 				Listeners: []Listener{{Protocol: net.TCP, Addr: netip.MustParseAddrPort("0.0.0.0:8080")}},
 			}, fs.Config{})
 			run := start(b, c.wasm, h)
 			var wg sync.WaitGroup
 			wg.Go(func() { _ = run() })
-			ask(b, "unix", filepath.Join(dir, "tcp-8080"))
+			ask(b, "unix", filepath.Join(dir, "tcp-8080"), c.idle)
 			h.Terminate()
 			wg.Wait()
 		})
 	}
 }
 
-// ask has 16 clients make b.N requests over connections that stay.
-func ask(b *testing.B, network, addr string) {
+// ask has 16 clients make b.N requests over connections that stay, beside others that are idle.
+func ask(b *testing.B, network, addr string, idle int) {
 	b.Helper()
+	const clients = 16
 	var left atomic.Int64
 	left.Store(int64(b.N))
-	conns := make([]gonet.Conn, 16)
+	conns := make([]gonet.Conn, clients+idle)
 	for i := range conns {
 		for {
 			var err error
@@ -115,7 +116,7 @@ func ask(b *testing.B, network, addr string) {
 	}
 	b.ResetTimer()
 	var wg sync.WaitGroup
-	for _, conn := range conns {
+	for _, conn := range conns[:clients] {
 		wg.Go(func() {
 			r := bufio.NewReader(conn)
 			for left.Add(-1) >= 0 {

@@ -94,6 +94,7 @@ func TestPodOfBusyGuests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		h.poller.setFrom = 1 + int(i%3)
 		p := newPeer(t, h, i)
 		var stopper sync.WaitGroup
 		wg.Go(func() {

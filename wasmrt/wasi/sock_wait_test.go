@@ -109,7 +109,14 @@ func TestTimeLimitsOfSockets(t *testing.T) {
 }
 
 func TestPollOfSockets(t *testing.T) {
-	g := newSocketGuest(t)
+	for _, from := range []int{1, setFrom} {
+		g := newSocketGuest(t)
+		g.h.poller.setFrom = from
+		testPollOfSockets(t, g)
+	}
+}
+
+func testPollOfSockets(t *testing.T, g *guest) {
 	l, port := g.listen("127.0.0.1:0")
 	a, b := g.pair()
 	u := g.socket(familyINET4, typeDgram)
@@ -157,7 +164,14 @@ func TestPollOfSockets(t *testing.T) {
 
 // TestPollOfAConnectionThatWaits connects to a listener whose queue is full, until there is room.
 func TestPollOfAConnectionThatWaits(t *testing.T) {
-	g := newGuest(t, Config{Net: network(t, pod(t)), MaxFiles: 10000}, "")
+	for _, from := range []int{1, setFrom} {
+		g := newGuest(t, Config{Net: network(t, pod(t)), MaxFiles: 10000}, "")
+		g.h.poller.setFrom = from
+		testPollOfAConnectionThatWaits(t, g)
+	}
+}
+
+func testPollOfAConnectionThatWaits(t *testing.T, g *guest) {
 	l, _ := g.listen("127.0.0.1:80")
 	var fd uint64
 	queued := 0

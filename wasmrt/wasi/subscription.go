@@ -35,9 +35,12 @@ type subscription struct {
 
 	until  deadline
 	object pollable
-	// slot is where the host's descriptor is among those waited for, 0 for none; events are those waited for there.
-	slot   int
+	// hostFD is the host's descriptor that is waited for, events are those waited for: inSet in the poller's set, or at a
+	// slot of its list, 0 for none.
+	hostFD int
 	events int16
+	inSet  bool
+	slot   int
 	// done tells that there is an event, described by err, nbytes and hangup.
 	done   bool
 	err    error
