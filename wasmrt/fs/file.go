@@ -60,6 +60,9 @@ func (d *Dir) Open(path string, o OpenFlags) (f *File, dir *Dir, _ error) {
 	}
 	follow := (o.Follow || endsWithSlash(path)) && !(o.Create && o.Exclusive)
 	err := d.lookup(path, follow, func(to target) (err error) {
+		if o.Create && endsWithSlash(path) {
+			return IsDir
+		}
 		f, dir, err = to.open(d.t, o)
 		return err
 	})

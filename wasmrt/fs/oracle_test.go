@@ -15,41 +15,68 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
 // TestOperationsAreTheHosts does the same random operations in a tree and, by the host's own paths, in a second folder.
-// Both must answer the same and look the same, but for paths that lead out, which end the round.
+// Both must answer the same and look the same, but for paths that lead out, which end the round. Where the tree has mounts
+// the second folder has folders in their place; what a tree refuses for a mount's sake is not done there.
 func TestOperationsAreTheHosts(t *testing.T) {
-	total := 0
-	end := time.Now().Add(testTime(t, time.Second))
-	for seed := uint64(0); seed < 30 || time.Now().Before(end); seed++ {
-		rng := rand.New(rand.NewPCG(seed, 7))
-		ours := t.TempDir()
-		// Paths of the host's side may lead out, but not farther than the test's own folder.
-		theirs := filepath.Join(t.TempDir(), strings.Repeat("up/", 12), "root")
-		if err := os.MkdirAll(theirs, 0o755); err != nil {
-			t.Fatal(err)
+	for _, mounted := range []bool{false, true} {
+		total, refused := 0, 0
+		end := time.Now().Add(testTime(t, time.Second))
+		for seed := uint64(0); seed < 30 || time.Now().Before(end); seed++ {
+			n, r := playRound(t, seed, mounted)
+			total, refused = total+n, refused+r
 		}
-		d := root(t, Config{Root: ours})
-		for i := range 400 {
-			op := randomOperation(rng)
-			got := op.inTree(d)
-			if got.errno == Perm {
-				break
-			}
+		if total < 3000 || mounted && refused < 50 {
+			t.Errorf("mounts %v: only %d operations were compared, and %d refused", mounted, total, refused)
+		}
+	}
+}
+
+// playRound compares operations until a path leads out.
+func playRound(t *testing.T, seed uint64, mounted bool) (total, refused int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	// Paths of the host's side may lead out, but not farther than the test's own folder.
+	theirs := filepath.Join(t.TempDir(), strings.Repeat("up/", 12), "root")
+	cfg := Config{Root: t.TempDir()}
+	err := os.MkdirAll(theirs, 0o755)
+	if mounted {
+		cfg.Mounts = []Mount{{Source: t.TempDir(), Target: "/b"}, {Source: t.TempDir(), Target: "/c/a"}}
+		err = errors.Join(err, os.Mkdir(filepath.Join(cfg.Root, "c"), 0o755), os.MkdirAll(filepath.Join(theirs, "c/a"), 0o755),
+			os.Mkdir(filepath.Join(theirs, "b"), 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := root(t, cfg)
+	for i := range 400 {
+		op := randomOperation(rng)
+		got := op.inTree(d)
+		switch {
+		case got.errno == Perm:
+			return total, refused
+		case mounted && (got.errno == Busy || got.errno == XDev):
+			refused++
+		default:
 			total++
 			if want := op.onHost(theirs); got != want {
-				t.Fatalf("seed %d, operation %d, %v: got %v, want %v\n%s", seed, i, op, got, want, describe(t, theirs))
-			}
-			if a, b := describe(t, ours), describe(t, theirs); a != b {
-				t.Fatalf("seed %d, operation %d, %v: got\n%s\nwant\n%s", seed, i, op, a, b)
+				t.Fatalf("seed %d, operation %d, %v: got %v, want %v\n%s", seed, i, op, got, want, describe(t, theirs, ""))
 			}
 		}
+		ours := describe(t, cfg.Root, "")
+		for _, m := range cfg.Mounts {
+			ours = append(ours, describe(t, m.Source, m.Target)...)
+		}
+		slices.Sort(ours)
+		if diff := cmp.Diff(describe(t, theirs, ""), ours); diff != "" {
+			t.Fatalf("seed %d, operation %d, %v: %s", seed, i, op, diff)
+		}
 	}
-	if total < 3000 {
-		t.Errorf("only %d operations were compared", total)
-	}
+	return total, refused
 }
 
 // operation is one call.
@@ -252,10 +279,10 @@ func (op operation) openOnHost(path string) outcome {
 	return outcome{ErrnoOf(errors.Join(err, closeFile())), strings.Join(names, ",")}
 }
 
-// describe lists a folder with all that is in it.
-func describe(t *testing.T, dir string) string {
+// describe lists a folder with all that is in it, beneath a path of the guest.
+func describe(t *testing.T, dir, at string) []string {
 	t.Helper()
-	var b strings.Builder
+	var lines []string
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		text, _ := os.Readlink(p)
 		mtim := ""
@@ -264,11 +291,12 @@ func describe(t *testing.T, dir string) string {
 		if unix.Lstat(p, &st) == nil && st.Mtim.Nano() < 1e18 {
 			mtim = fmt.Sprint(st.Mtim.Nano())
 		}
-		fmt.Fprintln(&b, strings.TrimPrefix(p, dir), e.Type(), text, mtim)
+		lines = append(lines, fmt.Sprint(at+strings.TrimPrefix(p, dir), " ", e.Type(), " ", text, " ", mtim))
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	return b.String()
+	slices.Sort(lines)
+	return lines
 }
