@@ -135,6 +135,33 @@ func TestStoresOnOneFolderSpareEachOthersImages(t *testing.T) {
 	}
 }
 
+func TestBeginningsOfBlobsAreSweptWhenNobodyWillGoOnWithThem(t *testing.T) {
+	s, _ := openStore(t, nil)
+	begun := func(content string) (string, *partial) {
+		d := describe(t, typeWasm, []byte(content))
+		p, err := s.openPartial(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-2 * keepPartial)
+		if err := os.Chtimes(p.path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		return p.path, p
+	}
+	left, p := begun("left")
+	p.close()
+	busy, p := begun("busy")
+	defer p.close()
+	collect(t, s, sandbox.CollectRequest{})
+	if _, err := os.Stat(left); err == nil {
+		t.Error("an old beginning is still there")
+	}
+	if _, err := os.Stat(busy); err != nil {
+		t.Errorf("one that is written to: %v", err)
+	}
+}
+
 func TestWhatDeadUsersLeftIsCleared(t *testing.T) {
 	a, _ := openStore(t, nil)
 	dead := filepath.Join(a.path(stagingDir), "u0", "root-1")

@@ -57,9 +57,9 @@ func TestPoliciesMeanWhatTheyMeanToTheKubelet(t *testing.T) {
 	}
 }
 
-// locked lets those in who are u with password p.
+// locked lets those in who are u or v, with password p.
 func locked(w http.ResponseWriter, r *http.Request) bool {
-	if user, password, _ := r.BasicAuth(); user == "u" && password == "p" {
+	if user, password, _ := r.BasicAuth(); (user == "u" || user == "v") && password == "p" {
 		return false
 	}
 	w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
@@ -90,6 +90,10 @@ func TestPrivateImagesAreForThoseWhoMayPullThem(t *testing.T) {
 		{sandbox.PullNever, "other", sandbox.ReasonErrImageNeverPull},
 		{sandbox.PullNever, "u", "cached"},
 		{sandbox.PullIfNotPresent, "u", "cached"},
+		{sandbox.PullNever, "v", sandbox.ReasonErrImageNeverPull},
+		{sandbox.PullIfNotPresent, "v", "cached"}, // after asking the registry
+		{sandbox.PullNever, "v", "cached"},
+		{sandbox.PullNever, "u", "cached"},
 	} {
 		if got := pull(step.policy, step.user); got != step.want {
 			t.Errorf("%s as %q: %s, want %s", step.policy, step.user, got, step.want)

@@ -159,3 +159,41 @@ func TestWhatCannotRunFromARegistryIsRefusedWithAReason(t *testing.T) {
 		}
 	}
 }
+
+func TestTheBestImageOfAnIndexIsChosen(t *testing.T) {
+	one := func(os, architecture string, annotated bool) v1.Descriptor {
+		d := v1.Descriptor{MediaType: types.OCIManifestSchema1}
+		if os != "" {
+			d = on(d, os, architecture)
+		}
+		if annotated {
+			d.Annotations = map[string]string{variantAnnotation: "compat"}
+		}
+		return d
+	}
+	linux, p1, wasi, old, p2 := one("linux", "amd64", false), one("wasip1", "wasm", false), one("wasi", "wasm", false), one("wasi", "wasm32", false), one("wasip2", "wasm", false)
+	marked, plain, attestation := one("linux", "amd64", true), one("", "", false), one("unknown", "unknown", false)
+	for name, tt := range map[string]struct {
+		images []v1.Descriptor
+		want   *v1.Descriptor
+	}{
+		"preview 1":         {[]v1.Descriptor{linux, p2, wasi, p1, attestation}, &p1},
+		"docker's name":     {[]v1.Descriptor{linux, p2, wasi}, &wasi},
+		"docker's old name": {[]v1.Descriptor{linux, old}, &old},
+		"preview 2":         {[]v1.Descriptor{linux, p2}, &p2},
+		"annotated":         {[]v1.Descriptor{linux, marked}, &marked},
+		"without platform":  {[]v1.Descriptor{linux, plain}, &plain},
+		"Linux alone":       {[]v1.Descriptor{linux, attestation}, nil},
+	} {
+		got, err := chooseImage(&v1.IndexManifest{Manifests: tt.images})
+		if tt.want == nil {
+			if err == nil || !strings.Contains(err.Error(), "linux/amd64") {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(*tt.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}

@@ -130,6 +130,22 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
+func TestTheTextTellsWhatTheReportHolds(t *testing.T) {
+	const p1 = "wasi_snapshot_preview1"
+	r := describe(t, wasm(custom("producers", "\x01\x08language\x01\x04Rust\x00"), sec(1, 1, 0x60, 2, 0x7f, 0x7e, 1, 0x7d), imports([2]string{p1, "fd_read"}, [2]string{p1, "warp"}),
+		sec(3, 1, 0), sec(4, 1, 0x70, 0, 3), sec(5, 1, 3, 1, 2), sec(7, append(append([]byte{1}, text("_start")...), 0, 2)...), sec(8, 2), sec(10, 1, 2, 0, 0x0b)))
+	shown := r.Text(0)
+	for _, want := range []string{
+		"Runs here:       no\n", "  Language:      rust\n", "  Memory:        1 to 2 pages of 64Ki, shared\n", "  Table:         3 and more elements\n",
+		"  Starts with:   function 2\n", "Imports: files\n  wasi_snapshot_preview1.fd_read (i32 i64) -> (f32)\n", "warp (i32 i64) -> (f32)   ! not offered\n",
+		"  function  _start\n", "  threads\n", "  Back-traces:   with numbers of functions only",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("there is no %q in\n%s", want, shown)
+		}
+	}
+}
+
 func TestForeignNamesDoNothingOnATerminal(t *testing.T) {
 	evil := "\x1b]0;owned\x07\r\n" + strings.Repeat("x", 1000) + "\xff"
 	r := describe(t, wasm(custom(evil, ""), sec(1, 1, 0x60, 0, 0), imports([2]string{evil, evil}), sec(7, append(append([]byte{1}, text(evil)...), 0, 0)...)))
