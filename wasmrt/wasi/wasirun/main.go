@@ -67,7 +67,7 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if flags.NArg() == 0 {
-		return o, errors.New("which module? wasirun [--dir HOST[::GUEST]]... [--env NAME=VALUE]... MODULE [ARGUMENT]...")
+		return o, errors.New("no module is named: wasirun [--dir HOST[::GUEST]]... [--env NAME=VALUE]... MODULE [ARGUMENT...]")
 	}
 	o.module, o.args = flags.Arg(0), flags.Args()[1:]
 	return o, nil

@@ -40,7 +40,7 @@ func TestPrograms(t *testing.T) {
 		{name: "root", args: []string{"--dir", dir + "::/", guest, "show", "notes.txt"}, out: "hello from a file\n"},
 		{name: "named folder", args: []string{"--dir", dir + "::fs.dir", guest, "show", "fs.dir/notes.txt"}, out: "hello from a file\n"},
 		{name: "trap", args: []string{guest, "trap"}, code: codeTrap, errs: "wasirun: "},
-		{name: "no module", code: codeError, errs: "which module?"},
+		{name: "no module", code: codeError, errs: "no module is named"},
 		{name: "no such module", args: []string{dir + "/none.wasm"}, code: codeError, errs: "no such file"},
 		{name: "no wasm", args: []string{dir + "/notes.txt"}, code: codeError, errs: "wasirun: "},
 		{name: "no such folder", args: []string{"--dir", dir + "/none", guest, "args"}, code: codeError, errs: "no such file"},
