@@ -24,7 +24,7 @@ func (h *Host) fdRead(mem guestMemory, p params) error {
 	if err != nil {
 		return err
 	}
-	n, err := h.inPieces(bufs, d.isFile(), func(piece [][]byte, _ int64) (int, error) {
+	n, err := h.inPieces(bufs, !d.isFile(), func(piece [][]byte, _ int64) (int, error) {
 		return r.read(h, piece, d.nonblock())
 	})
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Host) fdWrite(mem guestMemory, p params) error {
 	if err != nil {
 		return err
 	}
-	n, err := h.inPieces(bufs, d.isFile(), func(piece [][]byte, _ int64) (int, error) {
+	n, err := h.inPieces(bufs, false, func(piece [][]byte, _ int64) (int, error) {
 		return w.write(h, piece, d.nonblock())
 	})
 	if err != nil {
@@ -66,7 +66,7 @@ func (h *Host) positioned(mem guestMemory, p params, f *fs.File, do func(fd int,
 	if err != nil {
 		return err
 	}
-	n, err := h.inPieces(bufs, true, func(piece [][]byte, done int64) (int, error) {
+	n, err := h.inPieces(bufs, false, func(piece [][]byte, done int64) (int, error) {
 		if p.i64(3) > math.MaxInt64-done {
 			return 0, fs.FBig
 		}

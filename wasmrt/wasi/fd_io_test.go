@@ -60,6 +60,24 @@ func TestTransfersInPieces(t *testing.T) {
 	}
 }
 
+// TestGiantOutputIsCounted writes far more than a count can hold to an output that takes everything: no more is taken at
+// once than on the host. A giant read of an input brings what there is.
+func TestGiantOutputIsCounted(t *testing.T) {
+	g := newGuest(t, Config{Stdin: input(t, "text")}, "")
+	g.mem = reserved(t, math.MaxUint32)
+	const lists = 100
+	list, out := g.alloc(8*lists), g.alloc(4)
+	for i := range uint64(lists) {
+		g.put32(list+8*i+4, math.MaxUint32)
+	}
+	if g.ok("fd_write", 1, list, lists, out); g.u32(out) < maxMoved || g.u32(out) > maxMoved+pieceSize {
+		t.Errorf("wrote %d bytes, want about %d", g.u32(out), maxMoved)
+	}
+	if g.ok("fd_read", 0, list, lists, out); g.u32(out) != 4 {
+		t.Errorf("read %d bytes, want 4", g.u32(out))
+	}
+}
+
 // reserved maps n bytes of memory that take room only where they are touched.
 func reserved(t *testing.T, n int) memory {
 	t.Helper()

@@ -52,16 +52,17 @@ func (h *Host) transfer(mem guestMemory, p, n, result uint32) (bufs [][]byte, co
 }
 
 const (
-	// pieceSize is how much of a file one call of the host moves: so long a stop request waits at most.
+	// pieceSize is how much one call of the host moves: so long a stop request waits at most.
 	pieceSize = 16 << 20
 	// maxMoved is how much one call of the guest moves at most, as on the host.
 	maxMoved = math.MaxInt32 &^ 4095
 )
 
-// inPieces calls do with all buffers, or, for a file, with pieces of them and the count of bytes done before, until a
-// piece is not done wholly. An error counts only where nothing was done.
-func (h *Host) inPieces(bufs [][]byte, file bool, do func(piece [][]byte, done int64) (int, error)) (int, error) {
-	if !file || size(bufs) <= pieceSize {
+// inPieces calls do with all buffers, where they are not large, or with pieces of them and the count of bytes done before:
+// until a piece is not done wholly, or just once where going on could mean to wait for more. An error counts only where
+// nothing was done.
+func (h *Host) inPieces(bufs [][]byte, once bool, do func(piece [][]byte, done int64) (int, error)) (int, error) {
+	if size(bufs) <= pieceSize {
 		return do(bufs, 0)
 	}
 	done := 0
@@ -73,7 +74,7 @@ func (h *Host) inPieces(bufs [][]byte, file bool, do func(piece [][]byte, done i
 		if err != nil && done == 0 {
 			return 0, err
 		}
-		if err != nil || n < size(piece) {
+		if err != nil || n < size(piece) || once {
 			break
 		}
 		bufs = rest
