@@ -45,7 +45,7 @@ type Pending[T any] interface {
 
 // PacketConn is a UDP socket.
 type PacketConn interface {
-	// FD is readable when there is a datagram. It is always ready for sending.
+	// FD is readable when there is a datagram. It is always ready for sending, and is the same until Close.
 	FD() int
 	// Addr is where it is bound.
 	Addr() netip.AddrPort

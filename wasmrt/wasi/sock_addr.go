@@ -96,6 +96,9 @@ func (a guestAddr) put(s *socket, ip netip.Addr) error {
 	case ip.Is4():
 		as := ip.As4()
 		copy(b, as[:])
+	case ip.IsLoopback():
+		// Both families are one localhost, and this socket knows of one alone.
+		copy(b, []byte{127, 0, 0, 1})
 	default:
 		// A peer whose address this socket has no way to tell.
 		clear(b[:sizeINET4])
