@@ -311,3 +311,23 @@ spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "r.exa
 		t.Errorf("runs %s, %v", spec.Digest, err)
 	}
 }
+
+func TestPrivateImagesRestartWithoutRegistryAndApi(t *testing.T) {
+	c := newCluster(t)
+	_, stop := c.startReady()
+	c.runtime.SetImage("r.example/web:v1", sandbox.Image{Digest: "sha256:aa", ID: "r.example/web@sha256:aa"})
+	c.createSecret("late", "r.example", "u", "p")
+	c.createSecret("other", "other.example", "u", "p")
+	pod := c.create(private)
+	c.wait("web", "ready", ready)
+	c.runtime.FailPull("r.example/web:v1", &sandbox.ImageError{Reason: sandbox.ReasonErrImagePull, Message: "no route to host"})
+	stop()
+	way, cutter := c.cuttable()
+	cutter.off.Store(true)
+	c.exit(pod, "main-0", 1)
+	c.startAgentOver(way)
+	c.poll("a restart", func() bool { return count(c.runtime.Calls(), fmt.Sprintf("start %s/main-1", pod.UID)) == 1 })
+	if spec, err := c.runtime.Spec(string(pod.UID), "main-1"); err != nil || spec.Digest != "sha256:aa" {
+		t.Errorf("restarted as %q, %v", spec.Digest, err)
+	}
+}
