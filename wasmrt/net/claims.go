@@ -17,6 +17,8 @@ const (
 // claims are the ports that this network holds, each by a lock on a byte of a file that the pod's containers share.
 type claims struct {
 	fd int
+	// id tells this file from that of another pod.
+	id uint64
 	// held says what this network holds itself: its own locks do not stand in its way. next is the port that is tried
 	// first where any will do; it starts anywhere, so that two containers seldom try the same.
 	held map[claim]bool
@@ -34,8 +36,13 @@ func openClaims(path string) (claims, error) {
 	if err != nil {
 		return claims{fd: -1}, err
 	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		_ = unix.Close(fd)
+		return claims{fd: -1}, err
+	}
 	const span = lastEphemeral - firstEphemeral + 1
-	return claims{fd: fd, held: map[claim]bool{}, next: firstEphemeral + uint16(rand.IntN(span))}, nil
+	return claims{fd: fd, id: st.Ino, held: map[claim]bool{}, next: firstEphemeral + uint16(rand.IntN(span))}, nil
 }
 
 // take claims a port, or a free one for 0.

@@ -4,6 +4,7 @@ package net
 
 import (
 	"net/netip"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -89,8 +90,11 @@ func (d *dialing) name(from netip.AddrPort) error {
 		d.from = netip.AddrPortFrom(addr, port)
 		name := make([]byte, 0, maxPath)
 		name = append(name, "@edgepod/"...)
-		// The port that is connected to is part of the name, as a pair of addresses names a connection.
-		name = d.to.AppendTo(name)
+		// The pod and the port that is connected to are part of the name: pods may share the namespace of such names, and
+		// two ports together name a connection.
+		name = strconv.AppendUint(name, d.local.claims.id, 16)
+		name = append(name, '/')
+		name = strconv.AppendUint(name, uint64(d.to.Port()), 10)
 		name = append(name, '/')
 		name = d.from.AppendTo(name)
 		err := unix.Bind(d.fd, &unix.SockaddrUnix{Name: string(name)})

@@ -235,8 +235,14 @@ func TestConnectionsTellBothAddresses(t *testing.T) {
 			t.Errorf("%+v: client %v to %v, server %v from %v", c, conn.Local, conn.Remote, peer.Local, peer.Remote)
 		}
 		if c.from != "" {
+			// Another pod has the same addresses.
+			other := container(t, pod(t))
+			defer listen(t, other, c.listen).Close()
+			p, err := other.Dial(from, addr(c.to))
+			wantErr(t, "the same connection in another pod", err, nil)
+			wantErr(t, "close", p.Close(), nil)
 			// A pair of addresses names one connection at a time.
-			_, err := client.Dial(from, addr(c.to))
+			_, err = client.Dial(from, addr(c.to))
 			wantErr(t, "the same connection again", err, unix.EADDRINUSE)
 		}
 		wantErr(t, "close", errors.Join(unix.Close(conn.FD), unix.Close(peer.FD), s.Close()), nil)
