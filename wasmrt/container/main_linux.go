@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 
@@ -18,8 +17,10 @@ import (
 	"edgepod/wasmrt/harden"
 )
 
-// procs is how many threads run Go code at once in a container: one for the guest, and one to hear stop requests.
-const procs = 2
+// Environ is what a child is started with. Two threads run Go code at once in a container: one for the guest, and one to
+// hear stop requests. That the number is set before the start spares the runtime a look at the cgroup's limits, at the
+// beginning and from time to time.
+func Environ() []string { return []string{"GOMAXPROCS=2"} }
 
 // Main is the whole life of a child process; it does not return. args[0] is the job.
 func Main(args []string) {
@@ -27,7 +28,6 @@ func Main(args []string) {
 		fmt.Fprintln(os.Stderr, "edgepod container process:", err)
 		os.Exit(1)
 	}
-	runtime.GOMAXPROCS(procs)
 	// While loading there is nothing to gain from collecting; later it would stall behind the guest (see quiet).
 	debug.SetGCPercent(-1)
 	job := ""

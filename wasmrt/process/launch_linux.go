@@ -122,7 +122,7 @@ func (l *launcher) clone(flags uintptr, job string, stderr, group *os.File) (*ch
 	}
 	pidfd := -1
 	attr := &os.ProcAttr{
-		Env:   []string{},
+		Env:   container.Environ(),
 		Files: []*os.File{null, null, stderr, requestR, answerW},
 		Sys:   sysProcAttr(flags, &pidfd, group),
 	}
