@@ -25,6 +25,20 @@ type Budget struct {
 	// Bytes that files may have, and Files that there may be, folders and links counted.
 	Bytes int64
 	Files int
+
+	// steps were gone to find what names mean, through links and whiteouts.
+	steps int
+}
+
+// maxSteps is the most for an image: those of the largest sound ones are a fifth, and these take a minute.
+const maxSteps = 10_000_000
+
+// step counts, and refuses an image that only leads about.
+func (b *Budget) step(n int) error {
+	if b.steps += n; b.steps > maxSteps {
+		return Error("its links and the names that it hides lead about without end")
+	}
+	return nil
 }
 
 // Error is a problem with the layer itself, for the user.
@@ -181,6 +195,7 @@ func (a *applier) entry(h *tar.Header, content io.Reader) error {
 func (a *applier) mark(name string) {
 	for ; name != "." && !a.own[name]; name = path.Dir(name) {
 		a.own[name] = true
+		a.names += int64(len(name))
 	}
 }
 
@@ -311,7 +326,7 @@ func (a *applier) linked(name string) (string, error) {
 		return "", err
 	}
 	dir, base := path.Split(name)
-	if dir, err = Resolve(a.root, dir); err == nil {
+	if dir, err = resolve(a.root, dir, a.budget); err == nil {
 		name = path.Join(dir, base)
 		var info fs.FileInfo
 		if info, err = a.root.Lstat(name); err == nil && info.IsDir() {
@@ -344,6 +359,9 @@ func (a *applier) hideAll(dir string) error {
 	}
 	names, err := f.Readdirnames(-1)
 	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := a.budget.step(len(names)); err != nil {
 		return err
 	}
 	for _, base := range names {

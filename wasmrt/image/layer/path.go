@@ -74,6 +74,10 @@ func stamp(h *tar.Header) time.Time {
 // none leads out of. What it returns has no link in it, but may not exist. Links that join folders to more than an entry may
 // name are an error: each step would take longer than the one before.
 func Resolve(root *os.Root, name string) (string, error) {
+	return resolve(root, name, new(Budget))
+}
+
+func resolve(root *os.Root, name string, budget *Budget) (string, error) {
 	done, links := ".", 0
 	rest := strings.Split(name, "/")
 	for len(rest) > 0 {
@@ -89,6 +93,9 @@ func Resolve(root *os.Root, name string) (string, error) {
 		next := path.Join(done, part)
 		if len(next) > maxPath || strings.Count(next, "/") >= maxDepth {
 			return "", Error("its path leads too deep")
+		}
+		if err := budget.step(1); err != nil {
+			return "", err
 		}
 		info, err := root.Lstat(next)
 		missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // and so is what follows
@@ -116,7 +123,7 @@ func Resolve(root *os.Root, name string) (string, error) {
 
 // parent returns the folder that an entry lies in, links followed, and makes it where the layer does not name it before.
 func (a *applier) parent(dir string) (string, error) {
-	dir, err := Resolve(a.root, dir)
+	dir, err := resolve(a.root, dir, a.budget)
 	if err != nil || dir == "." {
 		return dir, err
 	}
