@@ -9,7 +9,6 @@ import (
 
 	"edgepod/wasmrt/guest"
 	"edgepod/wasmrt/guest/guesttest"
-	"edgepod/wasmrt/net"
 )
 
 // build compiles a program of testdata, with plain Go.
@@ -41,7 +40,7 @@ func TestHandedOverListeners(t *testing.T) {
 	pod := guesttest.NewPod(t, "handed")
 	server := pod.Start(build(t, "handed"), guesttest.Container{
 		Args: []string{"handed"}, Nonblock: true,
-		Ports: []guesttest.Port{{Name: "http", Protocol: net.TCP, Number: 80}, {Name: "admin", Protocol: net.TCP, Number: 81}},
+		Ports: []guesttest.Port{{Name: "http", Protocol: "TCP", Number: 80}, {Name: "admin", Protocol: "TCP", Number: 81}},
 	})
 	server.Await("no port is called \"other\", but [\"http\" \"admin\"]\n")
 	server.AwaitSeesStop()

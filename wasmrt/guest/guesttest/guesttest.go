@@ -1,34 +1,31 @@
 //go:build linux
 
-// Package guesttest runs modules in a test, with the system calls that pods have, and no process of their own.
+// Package guesttest runs modules in a test, with the system calls that pods have: each in a process of its own, which has none of
+// the walls around a container.
 package guesttest
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
 	"errors"
 	"io"
-	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-
-	"edgepod/wasmrt/engine"
-	"edgepod/wasmrt/engine/wazero"
-	"edgepod/wasmrt/fs"
-	"edgepod/wasmrt/net"
-	"edgepod/wasmrt/wasi"
 )
+
+// Broken is the exit code of the process where the guest could not be run.
+const Broken = 250
 
 // Pod is what the containers of one pod share.
 type Pod struct {
 	t        testing.TB
 	hostname string
-	// Folder is the pod's network.
-	Folder string
+	network  string
+	program  string
 }
 
 // NewPod makes a pod whose folders are gone with the test.
@@ -39,7 +36,13 @@ func NewPod(t testing.TB, hostname string) *Pod {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return &Pod{t: t, hostname: hostname, Folder: dir}
+	// It is built without the race detector, with which the compiler of modules takes ten times as long.
+	program := filepath.Join(t.TempDir(), "run")
+	build := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", program, "edgepod/wasmrt/guest/guesttest/run")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return &Pod{t: t, hostname: hostname, network: dir, program: program}
 }
 
 // Container is what one container's guest is started with.
@@ -55,121 +58,92 @@ type Container struct {
 	Nonblock bool
 }
 
-// Port is a port of a container.
+// Port is a port of a container; Protocol is TCP or UDP.
 type Port struct {
 	Name     string
-	Protocol net.Protocol
+	Protocol string
 	Number   uint16
+}
+
+// Description is what the process is told of its guest.
+type Description struct {
+	Container
+	Module, Network, Hostname string
 }
 
 // Guest is a module that runs.
 type Guest struct {
 	t      testing.TB
-	host   *wasi.Host
+	orders io.WriteCloser
+	seen   *os.File
 	output *output
 	ended  chan struct{}
-	code   uint32
-	err    error
+	code   int
 }
 
 // Start runs a module. It is ended with the test, at the latest.
 func (p *Pod) Start(wasm []byte, c Container) *Guest {
 	p.t.Helper()
-	ctx := context.Background()
-	e := wazero.New(ctx, engine.Config{})
-	module, err := e.Compile(ctx, wasm)
+	d := Description{Container: c, Module: filepath.Join(p.t.TempDir(), "module.wasm"), Network: p.network, Hostname: p.hostname}
+	if err := os.WriteFile(d.Module, wasm, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	if d.Root == "" {
+		d.Root = p.root()
+	}
+	text, err := json.Marshal(d)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	network, err := net.Open(net.Config{Dir: p.Folder, Hostname: p.hostname})
+	seen, report, err := os.Pipe()
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	g := &Guest{t: p.t, output: newOutput(), ended: make(chan struct{})}
-	g.host = p.host(c, module.Imports(), network, g.output)
-	functions, err := g.host.Functions(module.Imports())
-	if err != nil {
+	cmd := exec.Command(p.program, string(text))
+	g := &Guest{t: p.t, seen: seen, output: newOutput(), ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = g.output, g.output, []*os.File{report}
+	if g.orders, err = cmd.StdinPipe(); err != nil {
 		p.t.Fatal(err)
 	}
-	guest, err := module.Link(ctx, functions)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := guest.Start(ctx); err != nil {
+	err = cmd.Start()
+	if err = errors.Join(err, report.Close()); err != nil {
 		p.t.Fatal(err)
 	}
 	go func() {
 		defer close(g.ended)
-		_, err := guest.Call(ctx, "_start")
-		g.code, _, g.err = wasi.ExitCode(err)
-		if err := errors.Join(g.host.Close(), network.Close()); err != nil {
-			p.t.Error(err)
-		}
+		_ = cmd.Wait() // its code tells
+		g.code = cmd.ProcessState.ExitCode()
 		g.output.end()
 	}()
 	p.t.Cleanup(func() {
-		g.host.Terminate()
+		_ = g.orders.Close() // the process may be gone
 		<-g.ended
-		if err := e.Close(ctx); err != nil {
-			p.t.Error(err)
-		}
+		_ = seen.Close()
 	})
 	return g
 }
 
-func (p *Pod) host(c Container, imports []wasi.Import, network *net.Local, out io.Writer) *wasi.Host {
-	p.t.Helper()
-	if c.Root == "" {
-		c.Root = p.t.TempDir()
-		if err := os.Mkdir(filepath.Join(c.Root, "etc"), 0o755); err != nil {
-			p.t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(c.Root, "etc", "hostname"), []byte(p.hostname+"\n"), 0o644); err != nil {
-			p.t.Fatal(err)
-		}
-	}
-	tree, err := fs.New(fs.Config{Root: c.Root})
+// root makes a folder for a guest that needs none.
+func (p *Pod) root() string {
+	dir := p.t.TempDir()
+	err := os.Mkdir(filepath.Join(dir, "etc"), 0o755)
+	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "etc", "hostname"), []byte(p.hostname+"\n"), 0o644))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	cfg := wasi.Config{
-		Args: c.Args, Env: c.Env, Stdout: out, Stderr: out, FS: tree, StopDescriptor: true,
-		Net: network, NonblockListeners: c.Nonblock,
-	}
-	if wasi.TakesListeners(imports) {
-		for _, port := range c.Ports {
-			cfg.Listeners = append(cfg.Listeners, wasi.Listener{
-				Name: port.Name, Protocol: port.Protocol, Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), port.Number),
-			})
-		}
-	}
-	h, err := wasi.New(cfg)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return h
-}
-
-// Stop asks the guest to stop, as the deletion of its pod does, and tells whether it saw that.
-func (g *Guest) Stop() bool {
-	select {
-	case <-g.ended:
-		return false
-	default:
-		return g.host.Stop()
-	}
+	return dir
 }
 
 // AwaitSeesStop waits until the guest would see a request to stop.
 func (g *Guest) AwaitSeesStop() {
 	g.t.Helper()
-	for !g.host.SeesStop() {
-		select {
-		case <-g.ended:
-			g.t.Fatalf("the guest ended by itself, with code %d\n%s", g.code, g.output)
-		default:
-			runtime.Gosched()
-		}
+	_, err := io.WriteString(g.orders, "await\n")
+	if err == nil {
+		_, err = io.ReadFull(g.seen, make([]byte, 1))
+	}
+	if err != nil {
+		<-g.ended
+		g.t.Fatalf("the guest ended by itself, with code %d\n%s", g.code, g.output)
 	}
 }
 
@@ -177,15 +151,20 @@ func (g *Guest) AwaitSeesStop() {
 func (g *Guest) AwaitStop() {
 	g.t.Helper()
 	g.AwaitSeesStop()
-	g.host.Stop()
+	g.Stop()
+}
+
+// Stop asks the guest to stop, as the deletion of its pod does: one that would not see that is ended.
+func (g *Guest) Stop() {
+	_, _ = io.WriteString(g.orders, "stop\n") // a guest that has ended by itself is asked too late
 }
 
 // Wait waits for the guest's end and returns its exit code and all that it wrote.
-func (g *Guest) Wait() (code uint32, text string) {
+func (g *Guest) Wait() (code int, text string) {
 	g.t.Helper()
 	<-g.ended
-	if g.err != nil {
-		g.t.Errorf("the guest ended with %v", g.err)
+	if g.code == Broken {
+		g.t.Errorf("the guest could not be run: %s", g.output)
 	}
 	return g.code, g.output.String()
 }
@@ -197,9 +176,6 @@ func (g *Guest) Await(text string) {
 		g.t.Fatalf("the guest ended without writing %q:\n%s", text, g.output)
 	}
 }
-
-// Output is what the guest has written so far.
-func (g *Guest) Output() string { return g.output.String() }
 
 // output collects what a guest writes.
 type output struct {

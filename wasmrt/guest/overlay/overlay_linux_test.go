@@ -8,7 +8,6 @@ import (
 
 	"edgepod/wasmrt/guest/guesttest"
 	"edgepod/wasmrt/guest/overlay"
-	"edgepod/wasmrt/net"
 )
 
 // build compiles a program of testdata with the overlay.
@@ -50,9 +49,7 @@ func TestServerAndClient(t *testing.T) {
 	if code != 0 || text != "called\n" {
 		t.Errorf("client: code %d\n%s", code, text)
 	}
-	if !server.Stop() {
-		t.Error("the server does not see requests to stop")
-	}
+	server.AwaitStop()
 	code, text = server.Wait()
 	if want := "listening on [::]:8080\nstopping: terminated signal received\ngoodbye\n"; code != 0 || text != want {
 		t.Errorf("server: code %d, got\n%s, want\n%s", code, text, want)
@@ -63,7 +60,7 @@ func TestServerAndClient(t *testing.T) {
 func TestHandedOverPorts(t *testing.T) {
 	pod := guesttest.NewPod(t, "web-0")
 	server := pod.Start(build(t, "handed"), guesttest.Container{Args: []string{"handed"}, Ports: []guesttest.Port{
-		{Name: "http", Protocol: net.TCP, Number: 80}, {Name: "dns", Protocol: net.UDP, Number: 53},
+		{Name: "http", Protocol: "TCP", Number: 80}, {Name: "dns", Protocol: "UDP", Number: 53},
 	}})
 	server.Await("ready\n")
 	code, text := pod.Start(build(t, "client"), guesttest.Container{Args: []string{"client"}}).Wait()
@@ -79,12 +76,13 @@ func TestHandedOverPorts(t *testing.T) {
 
 // TestOlderGo builds and runs the same programs with the release before, which the go command fetches.
 func TestOlderGo(t *testing.T) {
+	pod := guesttest.NewPod(t, "web-0") // is built with the Go of this repository
 	t.Setenv("GOTOOLCHAIN", "go1.25.5")
-	code, text := guesttest.NewPod(t, "web-0").Start(buildElsewhere(t, "sockets"), guesttest.Container{Args: []string{"sockets"}}).Wait()
+	code, text := pod.Start(buildElsewhere(t, "sockets"), guesttest.Container{Args: []string{"sockets"}}).Wait()
 	if code != 0 || strings.Count(text, ": ok\n") != strings.Count(text, "\n") {
 		t.Errorf("code %d\n%s", code, text)
 	}
-	server := guesttest.NewPod(t, "web-0").Start(buildElsewhere(t, "server"), guesttest.Container{Args: []string{"server"}})
+	server := pod.Start(buildElsewhere(t, "server"), guesttest.Container{Args: []string{"server"}})
 	server.Await("listening on [::]:8080\n")
 	server.AwaitStop()
 	if code, text := server.Wait(); code != 0 || !strings.HasSuffix(text, "\ngoodbye\n") {
