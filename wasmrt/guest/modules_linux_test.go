@@ -107,3 +107,53 @@ func TestHeader(t *testing.T) {
 		}
 	}
 }
+
+// TestRustFile builds a program with the file for Rust.
+func TestRustFile(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "sockets.wasm")
+	build := exec.Command("/usr/bin/rustc", "--edition", "2021", "-Dwarnings", "--target=wasm32-wasi", "-Copt-level=s", "-o", out,
+		filepath.Join("testdata", "sockets.rs"))
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := guesttest.NewPod(t, "rust")
+	server := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "serve"}})
+	server.Await("listening\n")
+	if code, text := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "call"}}).Wait(); code != 0 || text != "HELLO\n" {
+		t.Errorf("client: code %d\n%s", code, text)
+	}
+	server.AwaitStop()
+	if code, text := server.Wait(); code != 0 || text != "listening\ngoodbye\n" {
+		t.Errorf("server: code %d\n%s", code, text)
+	}
+}
+
+// TestToolbox talks over a connection in both directions.
+func TestToolbox(t *testing.T) {
+	pod := guesttest.NewPod(t, "tools")
+	server := pod.Start(module(t, "toolbox"), guesttest.Container{Args: []string{"nc", "-l", "7"}})
+	if code, text := pod.Start(module(t, "toolbox"), guesttest.Container{Args: []string{"wget", "-qO-", "-t", "300", "http://[::1]:7/page?q"}}).Wait(); code != 1 || text != "wget: the server did not answer with HTTP\n" {
+		t.Errorf("client: code %d\n%s", code, text)
+	}
+	want := "GET /page?q HTTP/1.0\r\nHost: [::1]:7\r\nUser-Agent: wget\r\nConnection: close\r\n\r\n"
+	if code, text := server.Wait(); code != 0 || text != want {
+		t.Errorf("server: code %d, got %q", code, text)
+	}
+	for args, want := range map[string]string{
+		"wget http://localhost:1/":    "wget: can't connect to localhost port 1: Connection refused\n",
+		"wget https://localhost/":     "usage: wget [-q] [-O FILE|-] [-t TRIES] http://HOST[:PORT][/PATH]\n",
+		"wget http://:80/":            "usage: wget [-q] [-O FILE|-] [-t TRIES] http://HOST[:PORT][/PATH]\n",
+		"nc localhost 1":              "nc: localhost: Connection refused\n",
+		"nc localhost":                "usage: nc HOST PORT | nc -l PORT\n",
+		"wget http://nobody.example/": "wget: can't connect to nobody.example port 80: ",
+	} {
+		code, text := pod.Start(module(t, "toolbox"), guesttest.Container{Args: strings.Fields(args)}).Wait()
+		if code == 0 || !strings.HasPrefix(text, want) {
+			t.Errorf("%s: code %d, got %q, want %q", args, code, text, want)
+		}
+	}
+}

@@ -194,9 +194,11 @@ static int read_status(FILE *in, char *line, int size) {
 	return -1;
 }
 
+// A URL in parts; site is host and port as the URL has them.
 struct url {
 	char host[256], port[8];
-	const char *path;
+	const char *path, *site;
+	int site_size;
 };
 
 // split_url takes http://HOST[:PORT][/PATH] apart.
@@ -207,6 +209,8 @@ static int split_url(const char *text, struct url *url) {
 		return -1;
 	size_t size = strcspn(text, "/?#"), host = size;
 	url->path = text + size;
+	url->site = text;
+	url->site_size = (int)size;
 	strcpy(url->port, "80");
 	if (*text == '[') { // an IPv6 address
 		host = strcspn(++text, "]");
@@ -237,8 +241,8 @@ static int fetch(const struct url *url, const char *name, int tries) {
 		return 1;
 	}
 	char text[2048];
-	int n = snprintf(text, sizeof text, "GET %s%s HTTP/1.0\r\nHost: %s\r\nUser-Agent: wget\r\nConnection: close\r\n\r\n",
-		*url->path == '/' ? "" : "/", url->path, url->host);
+	int n = snprintf(text, sizeof text, "GET %s%s HTTP/1.0\r\nHost: %.*s\r\nUser-Agent: wget\r\nConnection: close\r\n\r\n",
+		*url->path == '/' ? "" : "/", url->path, url->site_size, url->site);
 	if (n >= (int)sizeof text || send_all(fd, text, n) < 0)
 		return fail("wget", "send the request");
 	FILE *in = fdopen(fd, "r");
