@@ -130,7 +130,7 @@ func (s *Store) Collect(ctx context.Context, req sandbox.CollectRequest, inUse f
 		return sandbox.Collected{}, fmt.Errorf("collect images: %w", err)
 	}
 	c := &collection{s: s, req: req, now: time.Now()}
-	err = errors.Join(c.run(ctx, inUse), s.sweep(c.now))
+	err = c.run(ctx, inUse)
 	unlock()
 	for _, dir := range c.gone {
 		err = errors.Join(err, os.RemoveAll(dir)) // which may take long, and is nobody's business any more
@@ -169,6 +169,10 @@ func (c *collection) run(ctx context.Context, inUse func(string) bool) error {
 	if err := c.s.note(needed); err != nil {
 		return err
 	}
+	// What belongs to no image goes first.
+	if c.done.Bytes, err = c.sweep(c.req.Free > 0); err != nil {
+		return err
+	}
 	slices.SortFunc(images, func(a, b stored) int { return a.used.Compare(b.used) })
 	for _, im := range images {
 		if ctx.Err() != nil {
@@ -182,7 +186,8 @@ func (c *collection) run(ctx context.Context, inUse func(string) bool) error {
 			return err
 		}
 	}
-	return nil
+	left, err := c.s.images()
+	return errors.Join(err, c.s.sweepRefs(left))
 }
 
 // remove takes an image away, and with it the parts that no other has.

@@ -119,7 +119,7 @@ func TestStoresOnOneFolderSpareEachOthersImages(t *testing.T) {
 	if err := os.WriteFile(a.path(blobDir, "left"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	old := time.Now().Add(-2 * keepBlob)
+	old := time.Now().Add(-2 * keepPart)
 	if err := os.Chtimes(a.path(blobDir, "left"), old, old); err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +159,39 @@ func TestBeginningsOfBlobsAreSweptWhenNobodyWillGoOnWithThem(t *testing.T) {
 	}
 	if _, err := os.Stat(busy); err != nil {
 		t.Errorf("one that is written to: %v", err)
+	}
+}
+
+func TestWhatBelongsToNoImageGoesFirstWhereRoomIsNeeded(t *testing.T) {
+	h := newHub(t)
+	h.artifact("app", "v1", typeWasmConfig, typeWasm, command())
+	s, _ := openStore(t, nil)
+	e, err := resolve(t, s, h.ref("app:v1"), sandbox.PullIfNotPresent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.age(t, e.Digest, time.Hour)
+	given, going := describe(t, typeWasm, make([]byte, 5000)), describe(t, typeWasm, make([]byte, 6000))
+	for _, d := range []v1.Descriptor{given, going} {
+		path := s.path(blobDir, d.Digest.Hex)
+		if err := os.WriteFile(path, make([]byte, d.Size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-5 * time.Minute)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unpin := s.pin([]v1.Descriptor{going})
+	if got := collect(t, s, sandbox.CollectRequest{}); got != (sandbox.Collected{}) {
+		t.Errorf("where there is room: %+v", got)
+	}
+	if got := collect(t, s, sandbox.CollectRequest{Free: 5000}); got != (sandbox.Collected{Bytes: 5000}) {
+		t.Errorf("where there is none: %+v, want the layer of the pull that was given up", got)
+	}
+	unpin()
+	if got := collect(t, s, sandbox.CollectRequest{Free: 6000}); got != (sandbox.Collected{Bytes: 6000}) {
+		t.Errorf("after the pull: %+v", got)
 	}
 }
 

@@ -66,7 +66,8 @@ func (s *Store) fetchImage(ctx context.Context, repo *remote.Repository, top rem
 	if err != nil {
 		return Entry{}, err
 	}
-	const tries = 3 // a collection may take away what was just fetched
+	defer s.pin(f.manifest.Layers)()
+	const tries = 3 // another agent's collection may take away what was just fetched
 	for range tries {
 		if err := s.fetchAll(ctx, repo, f.manifest.Layers); err != nil {
 			return Entry{}, err

@@ -42,6 +42,7 @@ type Store struct {
 
 	mu   sync.Mutex
 	memo map[string]memo // by source
+	pins map[string]int  // layers of pulls that are going on
 	// used are the images that the user's file names.
 	used map[string]bool
 }
@@ -91,7 +92,7 @@ func Open(cfg Config) (*Store, error) {
 			return nil, fmt.Errorf("open image store: %w", err)
 		}
 	}
-	s := &Store{cfg: cfg, log: cfg.Log, client: client, memo: map[string]memo{}, used: map[string]bool{}}
+	s := &Store{cfg: cfg, log: cfg.Log, client: client, memo: map[string]memo{}, used: map[string]bool{}, pins: map[string]int{}}
 	if err := s.join(); err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}

@@ -5,64 +5,108 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// How long what belongs to no image may lie: layers of a pull that has not come to its end, and the beginnings of some that
-// may be resumed.
+// How long what belongs to no image may lie: parts of a pull that has not come to its end, and the beginnings of layers that
+// may be resumed; both where there is room, and where there is none.
 const (
-	keepBlob    = time.Hour
-	keepPartial = 24 * time.Hour
+	keepPart, keepPartial           = time.Hour, 24 * time.Hour
+	keepPartTight, keepPartialTight = 2 * time.Minute, 10 * time.Minute
 )
 
-// sweep removes what belongs to no image: after a crash, or of a pull that was given up. It is called under the lock that
-// keeps others from putting an image together.
-func (s *Store) sweep(now time.Time) error {
+// sweep removes what belongs to no image, after a crash, or of a pull that was given up, and returns how many bytes that was.
+// It is called under the lock that keeps others from putting an image together.
+func (c *collection) sweep(tight bool) (size int64, err error) {
+	s := c.s
 	images, err := s.images()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	needed := map[string]bool{}
+	needed := s.pinned()
 	for _, im := range images {
 		for _, part := range im.parts {
 			needed[part] = true
 		}
 	}
-	var errs []error
-	for dir, keep := range map[string]time.Duration{moduleDir: keepBlob, nameDir: keepBlob, debugDir: keepBlob, rootDir: keepBlob, blobDir: keepBlob, partialDir: keepPartial} {
-		errs = append(errs, s.sweepDir(dir, needed, now.Add(-keep)))
+	part, begun := keepPart, keepPartial
+	if tight {
+		part, begun = keepPartTight, keepPartialTight
 	}
-	return errors.Join(append(errs, s.sweepRefs(images))...)
+	var errs []error
+	for _, dir := range []string{moduleDir, nameDir, debugDir, rootDir, blobDir} {
+		n, err := c.sweepDir(dir, needed, c.now.Add(-part), c.discard)
+		size += n
+		errs = append(errs, err)
+	}
+	n, err := c.sweepDir(partialDir, needed, c.now.Add(-begun), removeIdle)
+	return size + n, errors.Join(append(errs, err)...)
 }
 
-func (s *Store) sweepDir(dir string, needed map[string]bool, before time.Time) error {
-	names, err := listNames(s.path(dir))
+func (c *collection) sweepDir(dir string, needed map[string]bool, before time.Time, remove func(string) (int64, error)) (size int64, err error) {
+	names, err := listNames(c.s.path(dir))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var errs []error
 	for _, name := range names {
-		path := s.path(dir, name)
+		path := c.s.path(dir, name)
 		info, err := os.Lstat(path)
-		if err != nil || needed[path] || info.ModTime().After(before) || dir == partialDir && s.isBusy(path) {
+		if err != nil || needed[path] || info.ModTime().After(before) {
 			continue
 		}
-		if info.IsDir() {
-			errs = append(errs, s.discard(path))
-		} else if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+		n, err := remove(path)
+		size += n
+		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return size, errors.Join(errs...)
 }
 
-// isBusy tells whether somebody writes to a partial file.
-func (s *Store) isBusy(path string) bool {
+// removeIdle removes the beginning of a blob, unless somebody writes to it, and returns its size.
+func removeIdle(path string) (int64, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return false
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
 	}
-	defer func() { _ = f.Close() }()
-	return !claim(f, path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // which unlocks it
+	if !claim(f, path) {
+		return 0, nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), os.Remove(path)
+}
+
+// pin keeps layers from being swept until unpin: those of a pull that is going on.
+func (s *Store) pin(layers []v1.Descriptor) (unpin func()) {
+	add := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, d := range layers {
+			if s.pins[d.Digest.Hex] += n; s.pins[d.Digest.Hex] == 0 {
+				delete(s.pins, d.Digest.Hex)
+			}
+		}
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+// pinned returns the paths of the layers that are pinned.
+func (s *Store) pinned() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]bool{}
+	for name := range s.pins {
+		out[s.path(blobDir, name)], out[s.path(partialDir, name)] = true, true
+	}
+	return out
 }
 
 // sweepRefs removes references to images that are gone.
