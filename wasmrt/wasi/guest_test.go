@@ -183,6 +183,14 @@ func TestProgramInC(t *testing.T) {
 	}
 }
 
+func TestProgramOfCalls(t *testing.T) {
+	var out bytes.Buffer
+	h := newHost(t, Config{Args: []string{"calls"}, Stdout: &out, Stderr: &out}, fs.Config{Root: folder(t, "file", "dir/")})
+	if code, _, err := ExitCode(start(t, buildC(t, "calls"), h)()); code != 0 || err != nil || out.String() != "all well\n" {
+		t.Errorf("code %d, %v\n%s", code, err, &out)
+	}
+}
+
 func TestProgramInGo(t *testing.T) {
 	var out, errs bytes.Buffer
 	h := newHost(t, Config{
