@@ -4,26 +4,25 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"edgepod/wasmrt/engine"
-	"edgepod/wasmrt/engine/wazero"
-	"edgepod/wasmrt/engine/wazy"
-	guestfs "edgepod/wasmrt/fs"
-	"edgepod/wasmrt/wasi"
 )
 
 // testRealEngines runs modules on both engines, over our system calls, and compares all that they print and leave behind.
 func testRealEngines(t *testing.T, r *realRuntime) {
+	// A program of its own: the race detector would make the engines' compilers ten times as slow.
+	program := filepath.Join(r.scratch, "engines")
+	if out, err := exec.Command("go", "build", "-o", program, "./testdata/engines").CombinedOutput(); err != nil {
+		t.Fatalf("build testdata/engines: %v\n%s", err, out)
+	}
 	for name, c := range map[string]struct {
 		args  []string
 		files map[string]string
@@ -37,18 +36,17 @@ func testRealEngines(t *testing.T, r *realRuntime) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wasm, err := os.ReadFile(filepath.Join(r.modules, name+".wasm"))
-			check(t, err)
-			first := runOn(t, wazero.New, wasm, append([]string{name}, c.args...), c.files)
-			second := runOn(t, wazy.New, wasm, append([]string{name}, c.args...), c.files)
+			module := filepath.Join(r.modules, name+".wasm")
+			first := runOn(t, []string{program, "wazero"}, module, c.args, c.files)
+			second := runOn(t, []string{program, "wazy"}, module, c.args, c.files)
 			if diff := cmp.Diff(first, second); diff != "" {
 				t.Errorf("the engines differ (-wazero +wazy):\n%s", diff)
 			}
 			if name == "flite" && !strings.Contains(first, fliteSum) {
 				t.Errorf("the speech is another than in a container:\n%s", first)
 			}
-			if strings.Count(first, "\n") < 2 {
-				t.Errorf("there is too little to compare: %q", first)
+			if first == "" {
+				t.Error("there is nothing to compare")
 			}
 		})
 	}
@@ -82,35 +80,20 @@ select i, x, printf('%.17g %e', x, x) from n where x < 0.51 order by x limit 10;
 select hex(cast(x as text)), round(x, 4), abs(-x) from n where i % 333 = 0;
 `
 
-// runOn runs a module in this process, with the files in its root, and returns its exit code, its output and the sums of all
-// files in the root afterwards.
-func runOn(t *testing.T, open func(context.Context, engine.Config) engine.Engine, wasm []byte, args []string, files map[string]string) string {
+// runOn runs a module with the files in its root, which must end well, and returns its output and the sums of all files that
+// are in the root afterwards.
+func runOn(t *testing.T, engine []string, module string, args []string, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
 		check(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
 	}
-	tree, err := guestfs.New(guestfs.Config{Root: root})
-	check(t, err)
+	cmd := exec.Command(engine[0], append([]string{engine[1], root, module}, args...)...)
 	var out bytes.Buffer
-	host, err := wasi.New(wasi.Config{Args: args, Stdout: &out, Stderr: &out, FS: tree})
-	check(t, err)
-	defer func() { check(t, host.Close()) }()
-
-	ctx := context.Background()
-	e := open(ctx, engine.Config{})
-	defer func() { check(t, e.Close(ctx)) }()
-	module, err := e.Compile(ctx, wasm)
-	check(t, err)
-	functions, err := host.Functions(module.Imports())
-	check(t, err)
-	guest, err := module.Link(ctx, functions)
-	check(t, err)
-	check(t, guest.Start(ctx))
-	_, err = guest.Call(ctx, "_start")
-	code, _, err := wasi.ExitCode(err)
-	check(t, err)
-	fmt.Fprintf(&out, "exit code %d\n", code)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, &out)
+	}
 	check(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			fmt.Fprintf(&out, "%x %s\n", sha256.Sum256([]byte(readFile(t, path))), d.Name())
