@@ -75,8 +75,8 @@ const (
 	maxDebugSize = 512 << 10
 )
 
-// withDebug returns the module with the sections for debuggers, which are all that the module debug has, where their price
-// is small; otherwise the module as it is.
+// withDebug returns the module with the sections for debuggers, which are all that the module debug has, where they are
+// sound and their price is small; otherwise the module as it is.
 func withDebug(wasm, debug []byte) []byte {
 	if len(debug) <= headerSize || len(debug) > maxDebugSize {
 		return wasm
@@ -98,6 +98,9 @@ func withDebug(wasm, debug []byte) []byte {
 		if s.id != sectionCustom {
 			return wasm
 		}
+	}
+	if !soundDebug(extra) {
+		return wasm
 	}
 	return append(wasm[:len(wasm):len(wasm)], debug[headerSize:]...)
 }
