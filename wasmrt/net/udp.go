@@ -130,6 +130,9 @@ func (p *packets) send(port uint16, loopback bool, bufs [][]byte) error {
 	}
 }
 
+// maxThrown is how many datagrams one call throws away: whoever sends them fast must not keep it from coming back.
+const maxThrown = 64
+
 // Receive takes a datagram. One without a header comes from no guest, and is thrown away as one that is not from the peer.
 func (p *packets) Receive(bufs [][]byte, peek bool) (Packet, error) {
 	flags := unix.MSG_DONTWAIT | unix.MSG_TRUNC
@@ -140,7 +143,7 @@ func (p *packets) Receive(bufs [][]byte, peek bool) (Packet, error) {
 	const most = 1024
 	list := p.list(bufs[:min(len(bufs), most-1)])
 	defer clear(list)
-	for {
+	for range maxThrown {
 		n, _, _, _, err := unix.RecvmsgBuffers(p.fd, list, nil, flags)
 		if err == unix.EINTR {
 			continue
@@ -153,10 +156,11 @@ func (p *packets) Receive(bufs [][]byte, peek bool) (Packet, error) {
 			return Packet{Size: n - headerSize, From: from}, nil
 		}
 		if peek {
-			// Left in place, it would stand before the others for ever.
+			// Left in place, it would stand before the others for good.
 			_, _, _ = unix.Recvfrom(p.fd, nil, unix.MSG_DONTWAIT)
 		}
 	}
+	return Packet{}, unix.EAGAIN
 }
 
 // hears tells whether a datagram from an address is for this socket. IPv4 and IPv6 localhost are one place.
