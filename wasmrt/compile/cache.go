@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -28,6 +29,9 @@ type Config struct {
 	CPU      time.Duration
 	Memory   uint64
 	Deadline time.Duration
+	// Workers is how many may run at once; 0: two more than there are processors, so that a few modules that take all that
+	// they may do not keep others waiting.
+	Workers int
 	// Size in bytes that the cache may have; 0: 2 GiB. Code in use is kept beyond it.
 	Size int64
 }
@@ -48,6 +52,9 @@ func (cfg *Config) complete() {
 	if cfg.Deadline == 0 {
 		cfg.Deadline = time.Minute
 	}
+	if cfg.Workers == 0 {
+		cfg.Workers = runtime.NumCPU() + 2
+	}
 	if cfg.Size == 0 {
 		cfg.Size = 2 << 30
 	}
@@ -57,6 +64,8 @@ func (cfg *Config) complete() {
 type Cache struct {
 	cfg    Config
 	flight singleflight.Group
+	// free has room for one token for each worker that runs.
+	free chan struct{}
 
 	mu      sync.Mutex
 	refused map[string]refusal // by the module
@@ -94,7 +103,7 @@ func Open(cfg Config) (*Cache, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open code cache: %w", err)
 	}
-	c := &Cache{cfg: cfg, refused: map[string]refusal{}, checked: map[string]string{}}
+	c := &Cache{cfg: cfg, free: make(chan struct{}, cfg.Workers), refused: map[string]refusal{}, checked: map[string]string{}}
 	left, err := filepath.Glob(filepath.Join(cfg.Dir, stagingPrefix+"*"))
 	if err != nil {
 		return nil, err
@@ -192,6 +201,8 @@ func (c *Cache) compile(ctx context.Context, m Module) error {
 			return fmt.Errorf("compile: %w", err)
 		}
 	}
+	c.free <- struct{}{}
+	defer func() { <-c.free }()
 	b := c.budget(m.Size)
 	ctx, cancel := context.WithTimeout(ctx, b.deadline)
 	defer cancel()

@@ -99,6 +99,33 @@ func TestManyWhoWaitCauseOneCompilation(t *testing.T) {
 	}
 }
 
+func TestWorkersAreBounded(t *testing.T) {
+	var running, most atomic.Int32
+	c := openCache(t, Config{Dir: t.TempDir(), Workers: 3, Work: func(ctx context.Context, job Job) (Result, error) {
+		n := running.Add(1)
+		defer running.Add(-1)
+		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+		}
+		return inProcess(ctx, job)
+	}})
+	var callers sync.WaitGroup
+	for n := range 20 {
+		m := store(t, variant(byte(n)))
+		callers.Go(func() {
+			code, _, err := c.Ensure(t.Context(), m)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			code.Release()
+		})
+	}
+	callers.Wait()
+	if n := most.Load(); n > 3 {
+		t.Errorf("%d workers at once, want 3 at most", n)
+	}
+}
+
 func TestCodeIsKeptAndFoundByTheEngine(t *testing.T) {
 	dir := t.TempDir()
 	m := store(t, empty)
