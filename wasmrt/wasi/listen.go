@@ -52,7 +52,7 @@ func TakesListeners(imports []Import) bool {
 			continue
 		}
 		switch i.Name {
-		case "sock_listen":
+		case "sock_listen", "sock_listen_v2":
 			return false
 		case "sock_accept", "sock_accept_v2":
 			accepts = true
