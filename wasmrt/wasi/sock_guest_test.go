@@ -3,6 +3,7 @@
 package wasi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -226,4 +227,38 @@ func TestProgramsOfBothExtensionVersions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestProgramInGoReadsAnInputThatIsOpen holds that a goroutine that waits for input leaves the others alone, and sees the
+// stop request.
+func TestProgramInGoReadsAnInputThatIsOpen(t *testing.T) {
+	in, w := pipe(t)
+	said, out := pipe(t)
+	h := newHost(t, Config{Args: []string{"stdin"}, Stdin: in, Stdout: out, Stderr: out, StdinOpen: true, NonblockListeners: true}, fs.Config{})
+	run := start(t, buildGo(t, "stdin"), h)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if code, _, err := ExitCode(run()); code != 0 || err != nil {
+			t.Errorf("code %d, %v", code, err)
+		}
+		out.Close()
+	})
+	lines := bufio.NewReader(said)
+	expect := func(want string) {
+		t.Helper()
+		if got, err := lines.ReadString('\n'); got != want+"\n" || err != nil {
+			h.Terminate()
+			t.Fatalf("got %q, %v, want %s", got, err, want)
+		}
+	}
+	expect("going on")
+	for _, line := range []string{"one", "two"} {
+		fmt.Fprintln(w, line)
+		expect("read " + line)
+	}
+	if !h.Stop() {
+		t.Error("the request was not seen")
+	}
+	expect("end <nil>")
+	wg.Wait()
 }

@@ -1,6 +1,6 @@
 //go:build wasip1
 
-// Serve is an HTTP server on the listener that it was started with. It stops well when it is told to.
+// Command serve is an HTTP server on the listener that it was started with. It stops well when it is told to.
 package main
 
 import (
