@@ -9,8 +9,8 @@
 //	udp-53        a datagram socket: the holder of UDP port 53 receives there; udp-53.lo as above
 //
 // The locks belong to open files (F_OFD_SETLK), so they end with their holder however it ends, and a port is free at once.
-// A socket that a dead holder has left is removed by the next one. A socket that is bound and does not listen refuses
-// connections.
+// A socket that a dead holder has left is removed by the next one; who wants to know whether a port is held asks for its lock
+// (F_OFD_GETLK). A socket that is bound and does not listen refuses connections.
 //
 // Who connects to a stream socket first gives its own socket an abstract name that ends in "/" and its address, such as
 // "/127.0.0.1:40001": that is how the listener learns of the peer. Nobody connects to such a name.
@@ -21,6 +21,9 @@
 //	1   1 byte    zero
 //	2   2 bytes   port, most significant byte first
 //	4   16 bytes  address; the last 12 bytes are zero for family 4
+//
+// How many datagrams wait for their receiver is the kernel's setting net.unix.max_dgram_qlen, of the network namespace in
+// which the receiver was made; it is 10 where nobody has set it.
 //
 // IPv4 and IPv6 are the same place: a listener on 127.0.0.1 is reached through ::1 too.
 package net
