@@ -116,14 +116,15 @@ func (e *ending) nameFrames(frames []engine.Frame) {
 	if e.names == nil {
 		return
 	}
-	const most = 64 << 20
-	content, err := io.ReadAll(io.LimitReader(e.names, most))
-	if err != nil {
-		return
+	var unnamed []uint32
+	for _, f := range frames {
+		if f.Name == "" && f.Index >= 0 {
+			unnamed = append(unnamed, uint32(f.Index))
+		}
 	}
-	known := names.Parse(content)
+	known := names.Find(e.names, unnamed)
 	for i, f := range frames {
-		if f.Name == "" {
+		if f.Name == "" && f.Index >= 0 {
 			frames[i].Name = known[uint32(f.Index)]
 		}
 	}

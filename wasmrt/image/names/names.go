@@ -3,96 +3,114 @@
 package names
 
 import (
+	"bufio"
 	"encoding/binary"
+	"io"
 	"math"
-	"strconv"
-	"strings"
+	"slices"
 )
 
-// Names maps function indexes to names.
-type Names map[uint32]string
+// maxName is where a longer name is cut off.
+const maxName = 1 << 10
 
-// Parse reads the function names from the content of a "name" section. What is malformed is left out.
-func Parse(content []byte) Names {
+// Find reads the content of a "name" section until it knows the names of these functions. What is malformed is left out.
+// It takes little memory, of which a container has none to spare at its end.
+func Find(content io.Reader, indexes []uint32) map[uint32]string {
 	const functionNames = 1
-	for len(content) > 0 {
-		id, rest := content[0], content[1:]
-		section, rest, ok := vector(rest)
-		if !ok {
+	r := &reader{src: bufio.NewReaderSize(content, 16<<10), left: math.MaxInt64}
+	for {
+		id, size := r.byte(), r.number()
+		if r.failed {
 			return nil
 		}
 		if id == functionNames {
-			return functions(section)
+			r.left = int64(size)
+			return r.functions(indexes)
 		}
-		content = rest
-	}
-	return nil
-}
-
-func functions(section []byte) Names {
-	names := Names{}
-	count, section, ok := number(section)
-	for ; ok && count > 0; count-- {
-		var index uint32
-		var name []byte
-		if index, section, ok = number(section); ok {
-			name, section, ok = vector(section)
-		}
-		if ok {
-			names[index] = string(name)
-		}
-	}
-	return names
-}
-
-// number reads an unsigned number of up to 32 bits, and returns what follows it.
-func number(b []byte) (n uint32, rest []byte, ok bool) {
-	v, size := binary.Uvarint(b)
-	if size <= 0 || v > math.MaxUint32 {
-		return 0, nil, false
-	}
-	return uint32(v), b[size:], true
-}
-
-// vector reads bytes after their number.
-func vector(b []byte) (content, rest []byte, ok bool) {
-	n, rest, ok := number(b)
-	if !ok || uint64(n) > uint64(len(rest)) {
-		return nil, nil, false
-	}
-	return rest[:n], rest[n:], true
-}
-
-// Annotate puts names in place of the indexes in a back-trace of the engine, which writes a function without a name as a
-// dot, "$" and its index.
-func (n Names) Annotate(trace string) string {
-	if len(n) == 0 {
-		return trace
-	}
-	const mark = ".$"
-	var out strings.Builder
-	for {
-		before, after, found := strings.Cut(trace, mark)
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
-		index, err := strconv.ParseUint(after[:digits], 10, 32)
-		if name, known := n[uint32(index)]; known && err == nil && !inWord(after[digits:]) {
-			out.WriteString("." + name)
-		} else {
-			out.WriteString(mark + after[:digits])
-		}
-		trace = after[digits:]
+		r.skip(int64(size))
 	}
 }
 
-// inWord tells whether text goes on with a character of a word.
-func inWord(text string) bool {
-	if text == "" {
-		return false
+// reader reads the primitives of a part; after the first that is malformed it returns zero values.
+type reader struct {
+	src    *bufio.Reader
+	left   int64
+	failed bool
+}
+
+func (r *reader) functions(indexes []uint32) map[uint32]string {
+	wanted := slices.Sorted(slices.Values(indexes))
+	wanted = slices.Compact(wanted)
+	found := map[uint32]string{}
+	for count := r.number(); count > 0 && len(found) < len(wanted); count-- {
+		index, size := r.number(), int64(r.number())
+		if r.failed || size > r.left {
+			break
+		}
+		if _, ok := slices.BinarySearch(wanted, index); !ok {
+			r.skip(size)
+			continue
+		}
+		name := r.bytes(min(size, maxName))
+		r.skip(size - int64(len(name)))
+		if r.failed {
+			break
+		}
+		found[index] = string(name)
 	}
-	c := text[0]
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return found
+}
+
+func (r *reader) fail() { r.failed = true }
+
+func (r *reader) byte() byte {
+	b, err := r.src.ReadByte()
+	if r.left--; err != nil || r.left < 0 {
+		r.fail()
+		return 0
+	}
+	return b
+}
+
+// number reads an unsigned number of up to 32 bits.
+func (r *reader) number() uint32 {
+	var buf [binary.MaxVarintLen32]byte
+	for i := range buf {
+		buf[i] = r.byte()
+		if r.failed {
+			return 0
+		}
+		if buf[i] < 0x80 {
+			v, _ := binary.Uvarint(buf[:i+1])
+			if v > math.MaxUint32 {
+				break
+			}
+			return uint32(v)
+		}
+	}
+	r.fail()
+	return 0
+}
+
+func (r *reader) bytes(n int64) []byte {
+	if r.left -= n; r.left < 0 {
+		r.fail()
+		return nil
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r.src, b); err != nil {
+		r.fail()
+		return nil
+	}
+	return b
+}
+
+func (r *reader) skip(n int64) {
+	if r.left -= n; r.left < 0 {
+		r.fail()
+		return
+	}
+	if _, err := r.src.Discard(int(n)); err != nil {
+		r.fail()
+	}
 }
