@@ -23,11 +23,29 @@ func main() {
 		name string
 		run  func() error
 	}{
-		{"tcp", tcp}, {"half close", halfClose}, {"addresses", addresses}, {"many at once", many}, {"large", large},
-		{"refused", refused}, {"port in use", inUse}, {"unreachable", unreachable}, {"deadlines", deadlines},
-		{"accept deadline", acceptDeadline}, {"close wakes", closeWakes}, {"udp", udp}, {"connected udp", connectedUDP},
-		{"udp deadline", udpDeadline}, {"names", names}, {"interfaces", interfaces}, {"control", control}, {"options", options},
-		{"cancelled dial", cancelled}, {"unix", unix}, {"http", web}, {"hostname", hostname}, {"descriptors", descriptors},
+		{"tcp", tcp},
+		{"half close", halfClose},
+		{"addresses", addresses},
+		{"many at once", many},
+		{"large", large},
+		{"refused", refused},
+		{"port in use", inUse},
+		{"unreachable", unreachable},
+		{"deadlines", deadlines},
+		{"accept deadline", acceptDeadline},
+		{"close wakes", closeWakes},
+		{"udp", udp},
+		{"connected udp", connectedUDP},
+		{"udp deadline", udpDeadline},
+		{"names", names},
+		{"interfaces", interfaces},
+		{"control", control},
+		{"options", options},
+		{"cancelled dial", cancelled},
+		{"unix", unix},
+		{"http", web},
+		{"hostname", hostname},
+		{"descriptors", descriptors},
 	} {
 		if err := c.run(); err != nil {
 			failed = true
