@@ -116,6 +116,7 @@ const (
 	maxParams       = 1_000
 	maxResults      = 1_000
 	maxNamesTotal   = 8 << 20
+	maxValuesTotal  = 1 << 20
 	maxProducers    = 1_000
 	maxProducersLen = 1 << 20
 )
@@ -156,7 +157,7 @@ func Read(src io.ReaderAt, size int64) (*Module, error) {
 	if m.Sections, err = sections(src, HeaderSize, size, sectionLast); err != nil {
 		return nil, err
 	}
-	p := &parser{m: m, needs: map[Proposal]bool{}, names: maxNamesTotal}
+	p := &parser{m: m, needs: map[Proposal]bool{}, names: maxNamesTotal, shown: maxValuesTotal}
 	for i := range m.Sections {
 		s := &m.Sections[i]
 		if (s.ID == sectionType || s.ID == sectionImport || s.ID == sectionExport) && s.Size > maxKept {

@@ -197,6 +197,19 @@ func TestComponentsAreTakenApart(t *testing.T) {
 	}
 }
 
+// Many imports of one large type are a small module, and would be a large text.
+func TestParametersOfImportsAreBounded(t *testing.T) {
+	large := slices.Concat([]byte{1, 0x60}, binary.AppendUvarint(nil, 1000), bytes.Repeat([]byte{0x7f}, 1000), []byte{0})
+	for count, want := range map[int]string{1000: "", 2000: "more parameters"} {
+		imports := binary.AppendUvarint(nil, uint64(count))
+		imports = append(imports, bytes.Repeat(slices.Concat(text("m"), text("f"), []byte{0, 0}), count)...)
+		_, err := read(wasm(sec(1, large...), sec(2, imports...)))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d imports: %v, want an error with %q", count, err, want)
+		}
+	}
+}
+
 func TestHostileModulesTakeLittleMemory(t *testing.T) {
 	repeat := func(id byte, n int, item ...byte) []byte {
 		return sec(id, append(binary.AppendUvarint(nil, uint64(n)), bytes.Repeat(item, n)...)...)

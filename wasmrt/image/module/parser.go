@@ -14,8 +14,9 @@ type parser struct {
 	needs  map[Proposal]bool
 	// mutable tells of each global, imported ones first, whether it can change.
 	mutable []bool
-	// names is how many bytes of names may still be kept.
-	names int
+	// names is how many bytes of names may still be kept, shown how many parameters and results of imports, which share
+	// their types: whoever describes them writes each out.
+	names, shown int
 }
 
 func (p *parser) section(s *Section, r *reader) {
@@ -96,6 +97,9 @@ func (p *parser) importSection(r *reader) {
 		case KindFunc:
 			if i := r.u32(); uint64(i) < uint64(len(p.types)) {
 				im.Params, im.Results = p.signature(p.types[i])
+				if p.shown -= len(im.Params) + len(im.Results); p.shown < 0 {
+					r.fail(errors.New("its imports have more parameters than all can have"))
+				}
 			} else {
 				r.fail(fmt.Errorf("import %q has a type that is not there", im.Name))
 			}
