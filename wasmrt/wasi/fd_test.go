@@ -242,7 +242,7 @@ func TestRenumberLeavesNoDescriptorBehind(t *testing.T) {
 	p, n := g.str("file")
 	out := g.alloc(4)
 	before := count()
-	for range 20000 {
+	for range 5000 {
 		g.ok("path_open", 3, 1, p, n, 0, everything, 0, 0, out)
 		a := uint64(g.u32(out))
 		g.ok("path_open", 3, 1, p, n, 0, everything, 0, 0, out)
