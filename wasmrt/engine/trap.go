@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Trap is the end of a guest that broke a rule of WebAssembly.
@@ -28,19 +29,30 @@ type Frame struct {
 
 func (t *Trap) Error() string { return "wasm trap: " + t.Reason }
 
-// Trace writes the frames, one to a line, each with its sources beneath.
+// Trace writes the frames, one to a line, each with its sources beneath. Names are the module's, and may hold anything: what
+// would do something to a terminal, or look like another line, is replaced.
 func (t *Trap) Trace() string {
 	var b strings.Builder
 	for i, f := range t.Frames {
-		fmt.Fprintf(&b, "  %d: %s\n", i, f)
+		fmt.Fprintf(&b, "  %d: %s\n", i, plain(f.String()))
 		for _, s := range f.Sources {
-			fmt.Fprintf(&b, "       at %s\n", s)
+			fmt.Fprintf(&b, "       at %s\n", plain(s))
 		}
 	}
 	if t.Cut {
 		b.WriteString("  ...\n")
 	}
 	return b.String()
+}
+
+// plain replaces what can't be printed.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
 }
 
 func (f Frame) String() string {

@@ -54,6 +54,17 @@ func TestTraceShowsFramesAndSources(t *testing.T) {
 	}
 }
 
+func TestNamesInATraceDoNothing(t *testing.T) {
+	trap := engine.Trap{Frames: []engine.Frame{
+		{Name: "clear\x1b[2Jscreen\n  1: forged\r\u202e\xff größe"},
+		{Index: 7, Sources: []string{"a\x07.c:1\n:2"}},
+	}}
+	const want = "  0: clear?[2Jscreen?  1: forged???? größe\n  1: function 7\n       at a?.c:1?:2\n"
+	if got := trap.Trace(); got != want {
+		t.Errorf("trace %q, want %q", got, want)
+	}
+}
+
 func FuzzParseTrap(f *testing.F) {
 	f.Add("wasm error: unreachable\nwasm stack trace:\n\t.$12(i32,i64) (i32,i32)\n\t\t0x1: x.c:1:1\n\t... maybe")
 	f.Fuzz(func(t *testing.T, text string) {
