@@ -59,7 +59,7 @@ func TestNamesInATraceDoNothing(t *testing.T) {
 		{Name: "clear\x1b[2Jscreen\n  1: forged\r\u202e\xff größe"},
 		{Index: 7, Sources: []string{"a\x07.c:1\n:2"}},
 	}}
-	const want = "  0: clear?[2Jscreen?  1: forged???? größe\n  1: function 7\n       at a?.c:1?:2\n"
+	const want = "  0: clear?[2Jscreen?  1: forged??? größe\n  1: function 7\n       at a?.c:1?:2\n"
 	if got := trap.Trace(); got != want {
 		t.Errorf("trace %q, want %q", got, want)
 	}
