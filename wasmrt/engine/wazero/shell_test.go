@@ -29,8 +29,12 @@ func TestShellHasEmptyFunctionsAndAllElse(t *testing.T) {
 
 func TestSectionsForDebuggersAreKeptWhereTheyAreCheap(t *testing.T) {
 	code := func(size int) []byte { return bytesOf(part(sectionCode, make([]byte, size)...)) }
-	debug := func(size int) []byte {
-		return bytesOf(part(sectionCustom, append([]byte("\x0b.debug_line"), make([]byte, size)...)...))
+	debug := func(size int) []byte { // sound ones, and so many bytes of strings
+		var parts []byte
+		for _, s := range debugOf([]byte{0x58, 0x0d}, []byte{2, 1, 0}, nil) {
+			parts = append(parts, part(sectionCustom, s.content...)...)
+		}
+		return bytesOf(parts, part(sectionCustom, debugSection(".debug_str", make([]byte, size)).content...))
 	}
 	for name, c := range map[string]struct {
 		wasm, debug []byte
