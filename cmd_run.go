@@ -57,7 +57,7 @@ started), and the pod is deleted at the end, also when edgepod is interrupted. T
 	f := cmd.Flags()
 	f.StringVar(&o.name, "name", "", "name of the pod (default: the module's name and a random ending)")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "variable for the module, as NAME=VALUE; NAME alone takes yours")
-	f.StringArrayVar(&o.dirs, "dir", nil, "folder of the node for the module, as HOST:GUEST or HOST:GUEST:ro")
+	f.StringArrayVar(&o.dirs, "dir", nil, "folder that the node allows (--host-path), as HOST:GUEST or HOST:GUEST:ro")
 	f.StringVar(&o.restart, "restart", "", "Always, OnFailure or Never (default Never, or Always with --detach)")
 	f.StringVar(&o.memory, "memory", "", "most memory, such as 64Mi")
 	f.StringVar(&o.cpu, "cpu", "", "most processor time, in cores, such as 500m")

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -25,8 +26,7 @@ func (f Folder) hostPath(v *corev1.HostPathVolumeSource) (string, error) {
 		return "", err
 	}
 	if base == "" {
-		return "", fmt.Errorf("hostPath %q is not allowed: it is beneath none of the node's host folders %q; "+
-			"name its folder in the node's setting host-path to allow it", v.Path, f.HostPaths)
+		return "", fmt.Errorf("hostPath %q is not allowed: %s; start the node with --host-path %s to allow it", v.Path, f.whyNot(), v.Path)
 	}
 	kind := corev1.HostPathUnset
 	if v.Type != nil {
@@ -43,6 +43,14 @@ func (f Folder) hostPath(v *corev1.HostPathVolumeSource) (string, error) {
 		return "", err
 	}
 	return target, checkType(v.Path, kind, info.Mode())
+}
+
+// whyNot says what the node allows instead.
+func (f Folder) whyNot() string {
+	if len(f.HostPaths) == 0 {
+		return "the node allows no folders"
+	}
+	return "it is beneath none of the folders that the node allows (" + strings.Join(f.HostPaths, ", ") + ")"
 }
 
 // resolve returns path with the links in its existing part resolved. What does not exist yet stays as it is.

@@ -229,7 +229,7 @@ func TestHostPathIsAllowedBeneathTheNodesFoldersAlone(t *testing.T) {
 	}
 	none := volume.Folder{Dir: t.TempDir()}
 	pod := readPod(t, `{spec: {volumes: [{name: h, hostPath: {path: /}}]}}`)
-	if err := none.Prepare(podvalue.Context{Pod: pod}); err == nil || !strings.Contains(err.Error(), "not allowed") {
+	if err := none.Prepare(podvalue.Context{Pod: pod}); err == nil || !strings.Contains(err.Error(), "the node allows no folders") {
 		t.Errorf("hostPath / on a node that allows none: %v", err)
 	}
 }
