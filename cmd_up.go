@@ -90,9 +90,11 @@ func newLog(w io.Writer, level slog.Level) *slog.Logger {
 // demoted takes what Kubernetes' client code says for debugging: the parts that use it tell users themselves what failed.
 type demoted struct{ slog.Handler }
 
-// Enabled tells whether debugging is logged.
-func (d demoted) Enabled(ctx context.Context, _ slog.Level) bool {
-	return d.Handler.Enabled(ctx, slog.LevelDebug)
+// Enabled tells whether debugging is logged. The bodies of requests and answers, which are at verbosity 8, never are: they may
+// hold secrets.
+func (d demoted) Enabled(ctx context.Context, level slog.Level) bool {
+	const bodies slog.Level = -8
+	return level > bodies && d.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
 // Handle logs the record at level debug.
