@@ -210,11 +210,12 @@ func TestFloodWithoutLinesIsBounded(t *testing.T) {
 		if err != nil || int64(len(data)) > c.Log.MaxBytes {
 			t.Errorf("%s: %d bytes, %v; want at most %d", f, len(data), err, c.Log.MaxBytes)
 		}
-		last := ""
+		var last time.Time
 		for line := range strings.Lines(string(data)) {
-			at, rest, _ := strings.Cut(line, " ")
-			if !strings.HasPrefix(rest, "stdout P ") || at < last {
-				t.Fatalf("%s: record %q after one of %s, want pieces in their order", f, line[:min(len(line), 60)], last)
+			stamp, rest, _ := strings.Cut(line, " ")
+			at, err := time.Parse(time.RFC3339Nano, stamp)
+			if err != nil || !strings.HasPrefix(rest, "stdout P ") || at.Before(last) {
+				t.Fatalf("%s: record %q (%v) after one of %v, want pieces in their order", f, line[:min(len(line), 60)], err, last)
 			}
 			last = at
 		}
