@@ -79,11 +79,19 @@ type refusal struct {
 	at  time.Time
 }
 
-// How long a refusal is remembered (after that the machine may have had more to spare), and how many are.
+// How long a refusal is remembered, and how many are. That it took too long may be the fault of what else the machine did.
 const (
-	refusalKept = 10 * time.Minute
-	refusalMost = 1000
+	refusalKept     = 10 * time.Minute
+	refusalKeptTime = time.Minute
+	refusalMost     = 1000
 )
+
+func (r refusal) kept() time.Duration {
+	if r.err.Limit == LimitTime {
+		return refusalKeptTime
+	}
+	return refusalKept
+}
 
 // RefusedError says why a module cannot be compiled.
 type RefusedError struct {
@@ -173,7 +181,7 @@ func (c *Cache) refusal(id string, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, ok := c.refused[id]
-	if !ok || now.Sub(r.at) >= refusalKept {
+	if !ok || now.Sub(r.at) >= r.kept() {
 		delete(c.refused, id)
 		return nil
 	}

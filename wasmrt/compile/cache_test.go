@@ -287,6 +287,14 @@ func TestARefusedModuleIsCompiledAgainOnlyAfterAWhile(t *testing.T) {
 	if err := c.refusal(m.id(), time.Now().Add(refusalKept)); err != nil {
 		t.Errorf("still refused: %v", err)
 	}
+	now := time.Now()
+	c.remember("slow", &RefusedError{Limit: LimitTime}, now)
+	for after, refused := range map[time.Duration]bool{refusalKeptTime - 1: true, refusalKeptTime: false} {
+		if err := c.refusal("slow", now.Add(after)); (err != nil) != refused {
+			t.Errorf("what took too long, %v later: %v", after, err)
+		}
+		c.remember("slow", &RefusedError{Limit: LimitTime}, now)
+	}
 }
 
 func TestAnotherModuleHasAnotherKey(t *testing.T) {
