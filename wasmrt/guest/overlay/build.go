@@ -51,10 +51,12 @@ func (b Build) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare the standard library: %w", err)
 	}
+	name, err := b.moduleName(ctx)
+	if err != nil {
+		return err
+	}
 	if b.Output == "" {
-		if b.Output, err = b.moduleName(ctx); err != nil {
-			return err
-		}
+		b.Output = name
 	}
 	args := append([]string{"build", "-overlay", made.List, "-o", b.Output}, b.Flags...)
 	build := b.command(ctx, filepath.Join(made.Root, "bin", "go"), append(args, b.Package)...)
@@ -76,13 +78,20 @@ func (b Build) toolchain(ctx context.Context) (Toolchain, error) {
 	if strings.Contains(env.GOFLAGS, "-overlay") {
 		return Toolchain{}, fmt.Errorf("GOFLAGS has an -overlay (%s), and this build needs one of its own", env.GOFLAGS)
 	}
+	for _, flag := range b.Flags {
+		if strings.HasPrefix(strings.TrimLeft(flag, "-"), "overlay") && strings.HasPrefix(flag, "-") {
+			return Toolchain{}, fmt.Errorf("the flags have an -overlay (%s), and this build needs one of its own", flag)
+		}
+	}
 	t := Toolchain{Root: env.GOROOT, Version: env.GOVERSION, ModCache: env.GOMODCACHE}
 	return t, t.Supports()
 }
 
-// moduleName is the name that go build would give the program, with the ending of modules.
+// moduleName is the name that go build would give the program, with the ending of modules. Of what is no program, go build
+// would make an archive.
 func (b Build) moduleName(ctx context.Context) (string, error) {
-	text, err := b.ask(ctx, "list", "-f", "{{.Name}} {{.Target}}", b.Package)
+	args := append([]string{"list", "-find", "-f", "{{.Name}} {{.Target}}"}, b.Flags...)
+	text, err := b.ask(ctx, append(args, b.Package)...)
 	if err != nil {
 		return "", err
 	}

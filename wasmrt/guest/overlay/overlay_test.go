@@ -146,6 +146,8 @@ func TestBuildFails(t *testing.T) {
 	}{
 		"program":    {Build{}, "undefined: missing"},
 		"library":    {Build{Package: "./lib"}, "./lib is no program: it is package lib, not package main"},
+		"to a file":  {Build{Package: "./lib", Output: "lib.wasm"}, "./lib is no program: it is package lib, not package main"},
+		"overlay":    {Build{Flags: []string{"-v", "-overlay=other.json"}}, "the flags have an -overlay (-overlay=other.json)"},
 		"no package": {Build{Package: "./nowhere"}, "nowhere"},
 		"no go":      {Build{Go: "no-such-go"}, "to build a Go program takes Go"},
 	} {
