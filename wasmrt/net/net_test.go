@@ -5,6 +5,7 @@ package net
 import (
 	"bufio"
 	"errors"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold holds TCP and UDP port 8080, says so, and waits for its end.
+// hold holds TCP and UDP port 8080, says so, and waits until it is killed, or nobody is left who would.
 func hold(dir string) {
 	l, err := Open(Config{Dir: dir})
 	if err == nil {
@@ -41,7 +42,7 @@ func hold(dir string) {
 		return
 	}
 	os.Stdout.WriteString("holding\n")
-	select {}
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
 var addr = netip.MustParseAddrPort
@@ -136,6 +137,10 @@ func TestPortIsFreeAtOnceAfterItsHoldersDeath(t *testing.T) {
 	for range 5 {
 		holder := exec.Command(os.Args[0])
 		holder.Env = append(os.Environ(), "HOLD_PORTS_IN="+dir)
+		_, err := holder.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		out, err := holder.StdoutPipe()
 		if err == nil {
 			err = holder.Start()
@@ -153,8 +158,8 @@ func TestPortIsFreeAtOnceAfterItsHoldersDeath(t *testing.T) {
 		if err := holder.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if err := holder.Wait(); err == nil {
-			t.Fatal("the holder has ended well")
+		if err := holder.Wait(); err == nil || err.Error() != "signal: killed" {
+			t.Fatalf("the holder has ended by itself: %v", err)
 		}
 		_, err = dial(l, "127.0.0.1:8080")
 		wantErr(t, "connect to the dead", err, unix.ECONNREFUSED)
