@@ -47,7 +47,12 @@ func deleteImagesCommand(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Short:             "Delete tags, or images with all their tags",
 		Long:              "Deletes a tag, or by its digest an image with all its tags. What no tag names is removed after some time by itself, unless\na pod names it by its digest; until then it counts for the namespace's quota.",
-		Args:              cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError(cmd, "say which image: NAME:TAG or NAME@DIGEST")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			registry, err := c.registry()
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -120,8 +119,7 @@ const inspectLimit = 1 << 30
 
 // fileReference is the argument as a path, where there is such a file; other names mean what they mean in pods.
 func fileReference(arg string) string {
-	looksLikePath := strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/")
-	if !looksLikePath && !exists(arg) {
+	if !looksLikePath(arg) && !exists(arg) {
 		return arg
 	}
 	path, err := filepath.Abs(arg)

@@ -30,10 +30,15 @@ func newRegistryTransport(config *rest.Config) (*registryTransport, error) {
 
 // RoundTrip implements http.RoundTripper.
 func (t *registryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	asked := r
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host, r.Host = t.base.Scheme, t.base.Host, ""
 	if prefix := path.Join("/", t.base.Path); prefix != "/" {
 		r.URL.Path, r.URL.RawPath = prefix+r.URL.Path, ""
 	}
-	return t.transport.RoundTrip(r)
+	resp, err := t.transport.RoundTrip(r)
+	if err == nil {
+		resp.Request = asked // so that messages name the registry, not the API server that it is part of
+	}
+	return resp, err
 }

@@ -60,6 +60,7 @@ func (s *Store) inspectRemote(ctx context.Context, req sandbox.PullRequest, r *i
 	if err != nil {
 		return err
 	}
+	missed := ""
 	for i, t := range targets {
 		if t.builtin != "" {
 			r.Note = aliasNote(req.Ref, t.builtin)
@@ -70,8 +71,9 @@ func (s *Store) inspectRemote(ctx context.Context, req sandbox.PullRequest, r *i
 			return nil
 		}
 		if i == len(targets)-1 || !t.cluster || !errors.Is(err, remote.ErrNotFound) {
-			return explainPull(t, err)
+			return explainPull(missed, t, err)
 		}
+		missed = t.shown()
 	}
 	return problem("there is no such image")
 }

@@ -211,5 +211,9 @@ func refuseLinux(m *v1.Manifest, c *v1.ConfigFile, annotated bool) error {
 	if len(command) == 0 || slices.ContainsFunc(command, func(s string) bool { return strings.HasSuffix(s, ".wasm") }) {
 		return nil // as some tools build images of modules, with their own platform
 	}
-	return problem(fmt.Sprintf("it is a Linux image (%s/%s, which runs %s). %s", inspect.Plain(c.OS), inspect.Plain(c.Architecture), inspect.Plain(command[0]), linuxHint))
+	platform := ""
+	if c.OS != "" || c.Architecture != "" {
+		platform = fmt.Sprintf("%s/%s, ", inspect.Plain(c.OS), inspect.Plain(c.Architecture))
+	}
+	return problem(fmt.Sprintf("it is a Linux image (%swhich runs %s). %s", platform, inspect.Plain(command[0]), linuxHint))
 }

@@ -258,6 +258,20 @@ func TestAnOutageDoesNotChangeWhatANameMeans(t *testing.T) {
 	}
 }
 
+func TestAShortNameThatIsNowhereSaysWhereItWasLookedFor(t *testing.T) {
+	own, world := newHub(t), newHub(t)
+	s, _ := openStore(t, func(c *Config) { c.Registries.Default, c.Cluster = world.host(), cluster(own) })
+	req := sandbox.PullRequest{Ref: "misspelt:v1", Namespace: "a", Policy: sandbox.PullIfNotPresent}
+	_, pulled := s.Resolve(t.Context(), req)
+	_, inspected := s.Inspect(t.Context(), req)
+	for _, err := range []error{pulled, inspected} {
+		wanted := "there is no image registry.local/a/misspelt:v1 in the cluster, and there is no image " + world.host()
+		if err == nil || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("%v, want %q", err, wanted)
+		}
+	}
+}
+
 func TestAnyLostFileIsMadeAnew(t *testing.T) {
 	h := newHub(t)
 	files := gzipped(t, tarOf(t, map[string]string{"m.wasm": string(command(custom("name", "\x01\x04\x01\x00\x01f"), custom(".debug_info", "d"))), "data": "x"}))

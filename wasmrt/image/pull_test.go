@@ -123,6 +123,9 @@ func TestWhatCannotRunFromARegistryIsRefusedWithAReason(t *testing.T) {
 	d := h.picture("linux", "v1", linux)
 	h.picture("linuxes", "", linux)
 	h.index("linuxes", "v1", on(d, "linux", "amd64"), on(d, "linux", "arm64"), on(d, "unknown", "unknown"))
+	nameless := linux
+	nameless.config.OS, nameless.config.Architecture = "", ""
+	h.picture("nameless", "v1", nameless)
 	elf := linux
 	elf.config.OS, elf.config.Architecture = "wasi", "wasm"
 	h.picture("elf", "v1", elf)
@@ -140,6 +143,7 @@ func TestWhatCannotRunFromARegistryIsRefusedWithAReason(t *testing.T) {
 
 	for repo, want := range map[string]string{
 		"linux":     "Linux image (linux/amd64, which runs /bin/server)",
+		"nameless":  "Linux image (which runs /bin/server)",
 		"linuxes":   "it has images for linux/amd64, linux/arm64, and none for WebAssembly",
 		"elf":       "Linux program (ELF)",
 		"spin":      "Spin",

@@ -127,6 +127,7 @@ func (s *Store) resolveRemote(ctx context.Context, req sandbox.PullRequest) (Ent
 			Message: "the image is not on this node, or not for this pod's credentials, and its pull policy is Never",
 		}
 	}
+	missed := ""
 	for i, t := range targets {
 		e, err := s.pullTarget(ctx, req, t)
 		if err == nil {
@@ -136,8 +137,9 @@ func (s *Store) resolveRemote(ctx context.Context, req sandbox.PullRequest) (Ent
 			return e, nil
 		}
 		if i == len(targets)-1 || !t.cluster || !errors.Is(err, remote.ErrNotFound) {
-			return Entry{}, explainPull(t, err)
+			return Entry{}, explainPull(missed, t, err)
 		}
+		missed = t.shown()
 	}
 	return Entry{}, problem("there is no such image")
 }
@@ -207,11 +209,14 @@ func (s *Store) restore(ctx context.Context, digest string) (Entry, bool) {
 	return e, err == nil
 }
 
-// explainPull gives the errors of a registry words for the user.
-func explainPull(t target, err error) error {
+// explainPull gives the errors of a registry words for the user. missed is the image of the cluster's registry that a short
+// name did not find before, or "".
+func explainPull(missed string, t target, err error) error {
 	switch {
 	case t.builtin != "":
 		return err
+	case missed != "":
+		return fmt.Errorf("there is no image %s in the cluster, and %w", missed, explainPull("", t, err))
 	case errors.Is(err, remote.ErrNotFound):
 		return problem(fmt.Sprintf("there is no image %s: %v", t.shown(), err))
 	case errors.Is(err, remote.ErrRefused):
