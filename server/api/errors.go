@@ -24,6 +24,11 @@ func resourceNotFound() error {
 	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", groupless, "", "", 0, false)
 }
 
+// notServedYet is for what people ask for by name, to whom the words of resourceNotFound would say nothing.
+func notServedYet(what string) error {
+	return statusError(http.StatusNotFound, metav1.StatusReasonNotFound, what+" is not served by edgepod yet")
+}
+
 func methodNotAllowed() error {
 	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", groupless, "", "", 0, false)
 }

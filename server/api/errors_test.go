@@ -38,6 +38,12 @@ func TestErrorsAreThoseOfKubernetes(t *testing.T) {
 			status("NotFound", `"the server could not find the requested resource"`, "404", `"details":{},`),
 		},
 		{
+			"stream to a container",
+			call{method: "POST", path: podsPath + "/taken/exec"},
+			404,
+			status("NotFound", `"pods/exec is not served by edgepod yet"`, "404", ""),
+		},
+		{
 			"namespaced object without namespace",
 			call{path: "/api/v1/pods/taken"},
 			404,

@@ -199,14 +199,17 @@ func (a *API) verb(r *request) error {
 
 // dispatchSubresource serves the subresources that the resource lists, and those of pods that are streams.
 func (a *API) dispatchSubresource(r *request) error {
+	pods := r.group == "" && r.plural == "pods"
 	verbs, ok := subresourceVerbs(r.resource, r.subresource)
-	if !ok {
+	switch {
+	case !ok && pods && contains(streams, r.subresource):
+		return notServedYet("pods/" + r.subresource)
+	case !ok:
 		return resourceNotFound()
 	}
 	if !contains(verbs, r.verb) {
 		return methodNotAllowed()
 	}
-	pods := r.group == "" && r.plural == "pods"
 	switch {
 	case pods && r.subresource == "log":
 		return a.log(r)
@@ -215,6 +218,9 @@ func (a *API) dispatchSubresource(r *request) error {
 	}
 	return a.verb(r)
 }
+
+// streams are what kubectl opens to a container, none of which is served yet.
+var streams = []string{"attach", "exec", "portforward"}
 
 func subresourceVerbs(res *registry.Resource, name string) (verbs []string, ok bool) {
 	for i := range res.Subresources {

@@ -117,9 +117,9 @@ func (s *Store) locateRelative(ref string) (*source, error) {
 // allowed names the folders, for the end of a message.
 func (s *Store) allowed() string {
 	if len(s.cfg.ImageDirs) == 0 {
-		return " (none is allowed: name one in the node's configuration)"
+		return " (none is allowed; --image-dir of the node names one, or push the module to the cluster's registry)"
 	}
-	return fmt.Sprintf(" (allowed: %s; more can be named in the node's configuration)", strings.Join(s.cfg.ImageDirs, ", "))
+	return fmt.Sprintf(" (allowed: %s; --image-dir of the node names more, or push the module to the cluster's registry)", strings.Join(s.cfg.ImageDirs, ", "))
 }
 
 // openBeneath opens a regular file in dir, without leaving it through any link.

@@ -265,7 +265,7 @@ func TestAShortNameThatIsNowhereSaysWhereItWasLookedFor(t *testing.T) {
 	_, pulled := s.Resolve(t.Context(), req)
 	_, inspected := s.Inspect(t.Context(), req)
 	for _, err := range []error{pulled, inspected} {
-		wanted := "there is no image registry.local/a/misspelt:v1 in the cluster, and there is no image " + world.host()
+		wanted := "there is no image registry.local/a/misspelt:v1 in the cluster; elsewhere: there is no image " + world.host()
 		if err == nil || !strings.Contains(err.Error(), wanted) {
 			t.Errorf("%v, want %q", err, wanted)
 		}

@@ -216,7 +216,7 @@ func explainPull(missed string, t target, err error) error {
 	case t.builtin != "":
 		return err
 	case missed != "":
-		return fmt.Errorf("there is no image %s in the cluster, and %w", missed, explainPull("", t, err))
+		return fmt.Errorf("there is no image %s in the cluster; elsewhere: %w", missed, explainPull("", t, err))
 	case errors.Is(err, remote.ErrNotFound):
 		return problem(fmt.Sprintf("there is no image %s: %v", t.shown(), err))
 	case errors.Is(err, remote.ErrRefused):
