@@ -42,7 +42,7 @@ func TestTheModuleIsCutOutOfAnAdaptedComponent(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "d.wasm"), component(importing("wasi:cli/exit@0.2.0", "exit"), command()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := resolve(t, s, "./d.wasm", sandbox.PullIfNotPresent); err == nil || !strings.Contains(err.Error(), "imports wasi:cli/exit@0.2.0, which is not of WASI preview 1") {
+	if _, err := resolve(t, s, "./d.wasm", sandbox.PullIfNotPresent); err == nil || !strings.Contains(err.Error(), "imports \"wasi:cli/exit@0.2.0\", which is not of WASI preview 1") {
 		t.Errorf("a component whose main module is for WASI 0.2: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ var prefixes = []struct{ prefix, capability string }{
 }
 
 func capabilityOf(im module.Import) string {
-	if im.Module != "wasi_snapshot_preview1" && im.Module != "wasi_unstable" || im.Kind != module.KindFunc {
+	if !im.WASI() || im.Kind != module.KindFunc {
 		return "unknown"
 	}
 	for _, p := range prefixes {

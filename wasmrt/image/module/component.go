@@ -92,18 +92,9 @@ func (l *Layout) Main(src io.ReaderAt) (*io.SectionReader, *Module, error) {
 		return nil, nil, err
 	}
 	for _, im := range m.Imports {
-		if im.Module != "wasi_snapshot_preview1" && im.Module != "wasi_unstable" {
-			return nil, nil, errors.New("its main module imports " + shorten(im.Module) + ", which is not of WASI preview 1")
+		if !im.WASI() {
+			return nil, nil, errors.New("its main module imports " + shown(im.Module) + ", which is not of WASI preview 1")
 		}
 	}
 	return part, m, nil
-}
-
-// shorten makes a foreign name fit for a message.
-func shorten(name string) string {
-	const most = 100
-	if len(name) > most {
-		return name[:most] + "…"
-	}
-	return name
 }

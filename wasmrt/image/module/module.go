@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // Module is what can be told of a core module without running it.
@@ -54,6 +55,11 @@ type Import struct {
 	Params, Results []byte
 	// Limits of a table or memory.
 	Limits Limits
+}
+
+// WASI tells whether it is of WASI preview 1, or of the version before it.
+func (im Import) WASI() bool {
+	return im.Module == "wasi_snapshot_preview1" || im.Module == "wasi_unstable"
 }
 
 // Export is one export of a module.
@@ -175,6 +181,15 @@ func Read(src io.ReaderAt, size int64) (*Module, error) {
 	m.Needs = sorted(p.needs)
 	m.language = language(m)
 	return m, nil
+}
+
+// shown is a foreign name as it can stand in a message.
+func shown(name string) string {
+	const most = 100
+	if len(name) > most {
+		name = name[:most] + "…"
+	}
+	return strconv.Quote(name)
 }
 
 func describe(s Section) string {

@@ -276,3 +276,14 @@ func FuzzModule(f *testing.F) {
 		}
 	})
 }
+
+// What a module calls its imports may be long, and hold anything.
+func TestErrorsShowForeignNamesShortAndQuoted(t *testing.T) {
+	name := "\x1b[2J" + strings.Repeat("x", 50_000)
+	for what, end := range map[string][]byte{"a type that is not there": {0, 7}, "an unknown kind": {9}} {
+		_, err := read(wasm(sec(2, slices.Concat([]byte{1}, text("m"), text(name), end)...)))
+		if err == nil || len(err.Error()) > 300 || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: %.400v", what, err)
+		}
+	}
+}

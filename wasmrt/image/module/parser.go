@@ -101,7 +101,7 @@ func (p *parser) importSection(r *reader) {
 					r.fail(errors.New("its imports have more parameters than all can have"))
 				}
 			} else {
-				r.fail(fmt.Errorf("import %q has a type that is not there", im.Name))
+				r.fail(fmt.Errorf("import %s has a type that is not there", shown(im.Name)))
 			}
 		case KindTable:
 			im.Limits = p.table(r).Limits
@@ -116,7 +116,7 @@ func (p *parser) importSection(r *reader) {
 			r.byte()
 			r.u32()
 		default:
-			r.fail(fmt.Errorf("import %q is of unknown %s", im.Name, im.Kind))
+			r.fail(fmt.Errorf("import %s is of unknown %s", shown(im.Name), im.Kind))
 		}
 		m.Imports = append(m.Imports, im)
 	}

@@ -35,10 +35,10 @@ func (m *Module) rewrite(src io.ReaderAt, w io.Writer, keep func(Section) bool) 
 		}
 		if s.ID == sectionTable && len(m.Tables) > 0 && m.Unknown == "" {
 			done, err := m.clampTables(w)
-			if done || err != nil {
-				if err != nil {
-					return err
-				}
+			if err != nil {
+				return err
+			}
+			if done {
 				continue
 			}
 		}
