@@ -148,7 +148,7 @@ type collection struct {
 	now  time.Time
 	uses map[string]int // of each part, by how many images
 	done sandbox.Collected
-	gone []string
+	gone []string // folders that were put aside
 }
 
 func (c *collection) run(ctx context.Context, inUse func(string) bool) error {
@@ -166,7 +166,7 @@ func (c *collection) run(ctx context.Context, inUse func(string) bool) error {
 			c.uses[part]++
 		}
 	}
-	if err := c.s.note(needed); err != nil {
+	if err := c.s.note(needed, c.now); err != nil {
 		return err
 	}
 	// What belongs to no image goes first.
@@ -245,12 +245,12 @@ func (c *collection) discard(path string) (int64, error) {
 		return info.Size(), os.Remove(path)
 	}
 	size := treeSize(path)
-	dir, err := os.MkdirTemp(c.s.staging(), "gone-")
+	gone, err := c.s.putAside(path)
 	if err != nil {
 		return 0, err
 	}
-	c.gone = append(c.gone, dir)
-	return size, os.Rename(path, filepath.Join(dir, "root"))
+	c.gone = append(c.gone, gone)
+	return size, nil
 }
 
 // treeSize is the number of bytes of the files in a folder.

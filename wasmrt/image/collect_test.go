@@ -47,6 +47,36 @@ func collect(t *testing.T, s *Store, req sandbox.CollectRequest, inUse ...string
 	return got
 }
 
+// An image that a pod asks for while a collection looks at the images is not taken for unused.
+func TestAnImageAskedForDuringACollectionStays(t *testing.T) {
+	s, dir := openStore(t, nil)
+	if err := os.WriteFile(filepath.Join(dir, "a.wasm"), command(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err := resolve(t, s, "./a.wasm", sandbox.PullIfNotPresent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.age(t, e.Digest, time.Hour)
+	req := sandbox.CollectRequest{MaxAge: time.Minute, MinAge: time.Second}
+	inUse := func(digest string) bool {
+		if _, ok := s.Get(digest); !ok {
+			t.Error("the image was gone before")
+		}
+		return false
+	}
+	if got, err := s.Collect(t.Context(), req, inUse); err != nil || got.Images != 0 {
+		t.Errorf("collected %+v, %v", got, err)
+	}
+	if _, err := os.Stat(e.Path); err != nil {
+		t.Errorf("its module: %v", err)
+	}
+	s.age(t, e.Digest, time.Hour)
+	if got := collect(t, s, req); got.Images != 1 {
+		t.Errorf("collected %+v; want it gone when nobody asks any more", got)
+	}
+}
+
 func TestUnusedImagesAreCollectedByAgeAndBySize(t *testing.T) {
 	h := newHub(t)
 	shared := tarOf(t, map[string]string{"lib/data": string(make([]byte, 10_000))})

@@ -130,7 +130,11 @@ func (s *Store) openPartial(d v1.Descriptor) (*partial, error) {
 		p.private, p.path = true, f.Name()
 	}
 	p.file = f
-	return p, p.reread(d.Size)
+	if err := p.reread(d.Size); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
 }
 
 // claim locks a file, and tells whether that went well and it still is the one at path.

@@ -43,8 +43,8 @@ type Store struct {
 	mu   sync.Mutex
 	memo map[string]memo // by source
 	pins map[string]int  // layers of pulls that are going on
-	// used are the images that the user's file names.
-	used map[string]bool
+	// used are the images that the user's file names, with when each was last asked for.
+	used map[string]time.Time
 }
 
 // memo remembers which digest a file had when it looked like this.
@@ -87,12 +87,11 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
 	for _, sub := range []string{blobDir, partialDir, moduleDir, nameDir, debugDir, rootDir, imageDir, refDir, userDir, stagingDir} {
-		// Containers run as other users, who read modules and files of images by their paths.
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("open image store: %w", err)
 		}
 	}
-	s := &Store{cfg: cfg, log: cfg.Log, client: client, memo: map[string]memo{}, used: map[string]bool{}, pins: map[string]int{}}
+	s := &Store{cfg: cfg, log: cfg.Log, client: client, memo: map[string]memo{}, used: map[string]time.Time{}, pins: map[string]int{}}
 	if err := s.join(); err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
@@ -202,19 +201,22 @@ func (s *Store) Drop(digest string) error {
 	if err != nil || r.RootFolder == "" {
 		return nil
 	}
-	return s.discard(s.path(rootDir, r.RootFolder))
-}
-
-// discard takes a folder away at once, though its content goes one by one.
-func (s *Store) discard(dir string) error {
-	gone, err := os.MkdirTemp(s.staging(), "gone-")
+	gone, err := s.putAside(s.path(rootDir, r.RootFolder))
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(dir, filepath.Join(gone, "dir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	return os.RemoveAll(gone)
+}
+
+// putAside takes a folder away at once, so that what is in it can go one by one: it is in the folder that is returned.
+func (s *Store) putAside(dir string) (gone string, err error) {
+	if gone, err = os.MkdirTemp(s.staging(), "gone-"); err != nil {
+		return "", err
+	}
+	if err := os.Rename(dir, filepath.Join(gone, "dir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return gone, nil
 }
 
 func hexOf(digest string) (string, bool) {

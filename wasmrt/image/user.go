@@ -27,7 +27,10 @@ func (s *Store) join() error {
 		}
 		if claim(f, f.Name()) {
 			s.user = f
-			return os.Mkdir(s.staging(), 0o700)
+			if err := os.Mkdir(s.staging(), 0o700); err != nil {
+				return errors.Join(err, os.Remove(f.Name()), f.Close())
+			}
+			return nil
 		}
 		// Another process has taken it for a dead one's.
 		if err := f.Close(); err != nil {
@@ -41,22 +44,29 @@ func (s *Store) join() error {
 func (s *Store) use(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.used[name] {
+	if _, noted := s.used[name]; !noted {
 		if _, err := s.user.WriteString(name + "\n"); err != nil {
 			return false
 		}
-		s.used[name] = true
 	}
 	now := time.Now()
+	s.used[name] = now
 	return os.Chtimes(s.path(imageDir, name), now, now) == nil
 }
 
-// note writes down anew which images this user needs.
-func (s *Store) note(needed map[string]bool) error {
+// note writes down anew which images this user needs: to those given it adds what was asked for since.
+func (s *Store) note(needed map[string]bool, since time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for name, at := range s.used {
+		if !at.Before(since) {
+			needed[name] = true
+		}
+	}
+	used := map[string]time.Time{}
 	var text strings.Builder
 	for name := range needed {
+		used[name] = s.used[name]
 		text.WriteString(name + "\n")
 	}
 	if err := s.user.Truncate(0); err != nil {
@@ -65,7 +75,7 @@ func (s *Store) note(needed map[string]bool) error {
 	if _, err := s.user.WriteAt([]byte(text.String()), 0); err != nil {
 		return err
 	}
-	s.used = needed
+	s.used = used
 	_, err := s.user.Seek(0, io.SeekEnd)
 	return err
 }
