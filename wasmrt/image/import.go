@@ -71,7 +71,7 @@ func (s *Store) keep(dir string, write func(io.Writer) error) (sum string, size 
 	}()
 	hash := sha256.New()
 	if err := write(io.MultiWriter(f, hash)); err != nil {
-		return "", 0, problem("it cannot run here: " + err.Error())
+		return "", 0, fmt.Errorf("store module: %w", err)
 	}
 	if size, err = f.Seek(0, io.SeekCurrent); err != nil {
 		return "", 0, err

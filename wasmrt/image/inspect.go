@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -38,9 +39,9 @@ func (s *Store) inspectLocal(ref string, r *inspect.Report) error {
 		return err
 	}
 	defer src.close()
-	r.Source = "file"
+	r.Source = inspect.SourceFile
 	if isBuiltin(ref) {
-		r.Source = "built-in"
+		r.Source = inspect.SourceBuiltin
 	}
 	if src.size > s.cfg.Limits.Module {
 		return s.tooLarge()
@@ -87,7 +88,7 @@ func (s *Store) inspectTarget(ctx context.Context, t target, req sandbox.PullReq
 	if err != nil {
 		return err
 	}
-	r.Source, r.Digest, r.ID, r.Kind = "registry", top.Digest, t.id(top.Digest), "image"
+	r.Source, r.Digest, r.ID, r.Kind = inspect.SourceRegistry, top.Digest, t.id(top.Digest), "image"
 	r.Image = &inspect.Image{}
 	f, err := s.find(ctx, registryOrigin{s, repo}, top)
 	describeImage(f, r.Image)
@@ -98,7 +99,11 @@ func (s *Store) inspectTarget(ctx context.Context, t target, req sandbox.PullReq
 		return err
 	}
 	if f.shape == shapeModule {
-		return s.inspectFile(s.path(blobDir, f.manifest.Layers[0].Digest.Hex), r)
+		file, err := os.Open(s.path(blobDir, f.manifest.Layers[0].Digest.Hex))
+		if err != nil {
+			return err
+		}
+		return withSize(file, func(src io.ReaderAt, size int64) error { return s.world().Describe(src, size, r) })
 	}
 	return s.inspectFiles(ctx, f, r)
 }
@@ -111,19 +116,6 @@ func blame(r *inspect.Report, err error) error {
 	}
 	r.Problems = append(r.Problems, err.Error())
 	return nil
-}
-
-func (s *Store) inspectFile(path string, r *inspect.Report) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	return s.world().Describe(f, info.Size(), r)
 }
 
 // inspectFiles unpacks an image for a moment.
@@ -150,12 +142,7 @@ func (s *Store) inspectFiles(ctx context.Context, f *found, r *inspect.Report) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	return s.world().Describe(file, info.Size(), r)
+	return withSize(file, func(src io.ReaderAt, size int64) error { return s.world().Describe(src, size, r) })
 }
 
 // describeImage fills in what is known of an image, be it only a part.
@@ -171,9 +158,9 @@ func describeImage(f *found, out *inspect.Image) {
 	}
 	switch {
 	case f.config == nil && f.shape == shapeModule && f.shaped:
-		out.Layout = "module"
+		out.Layout = inspect.LayoutModule
 	case f.shaped:
-		out.Layout = "files"
+		out.Layout = inspect.LayoutFiles
 	}
 	if f.config == nil {
 		return

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
 
@@ -18,15 +19,17 @@ import (
 )
 
 // id is what the API shows as imageID.
-func (t target) id(digest string) string { return repoName(t) + "@" + digest }
+func (t target) id(digest string) string { return spelt(t.repo.Name()) + "@" + digest }
 
 // shown is the target as users spell it.
-func (t target) shown() string {
-	return strings.Replace(t.key(), "index.docker.io/", "docker.io/", 1)
-}
+func (t target) shown() string { return spelt(t.key()) }
 
-func repoName(t target) string {
-	return strings.Replace(t.repo.Name(), "index.docker.io/", "docker.io/", 1)
+// spelt is a full name with the host of Docker's registry as users spell it.
+func spelt(full string) string {
+	if rest, ok := strings.CutPrefix(full, name.DefaultRegistry+"/"); ok {
+		return "docker.io/" + rest
+	}
+	return full
 }
 
 // pull fetches an image from a registry, if its digest is not here.
@@ -97,11 +100,11 @@ func (s *Store) importImage(ctx context.Context, f *found) (Entry, error) {
 		r.Size += d.Size
 		r.addBlob(d.Digest.Hex)
 	}
-	for name, content := range f.papers {
-		if err := atomicfile.Write(s.path(blobDir, name), content, 0o600, false); err != nil {
+	for sum, content := range f.papers {
+		if err := atomicfile.Write(s.path(blobDir, sum), content, 0o600, false); err != nil {
 			return Entry{}, fmt.Errorf("store image: %w", err)
 		}
-		r.addBlob(name)
+		r.addBlob(sum)
 	}
 	if f.shape == shapeModule {
 		err = s.importModule(f.manifest.Layers[0], &r)

@@ -169,10 +169,15 @@ func (s *Store) addRootModule(root *os.Root, name string, r *record) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }()
+	return withSize(f, func(src io.ReaderAt, size int64) error { return s.addModule(src, size, r) })
+}
+
+// withSize reads a file that was opened, and closes it.
+func withSize(f *os.File, read func(src io.ReaderAt, size int64) error) error {
+	defer func() { _ = f.Close() }() // nothing was written
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	return s.addModule(f, info.Size(), r)
+	return read(f, info.Size())
 }

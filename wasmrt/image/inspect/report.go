@@ -9,9 +9,22 @@ import (
 	"edgepod/wasmrt/image/module"
 )
 
+// Where references lead, as Report.Source.
+const (
+	SourceFile     = "file"
+	SourceBuiltin  = "built-in"
+	SourceRegistry = "registry"
+)
+
+// How a module lies in an image, as Image.Layout.
+const (
+	LayoutModule = "module" // the only layer is the module
+	LayoutFiles  = "files"  // it is a file in an ordinary image
+)
+
 // Report describes what a reference names.
 type Report struct {
-	// Reference as it was given, and where it leads: "file", "built-in" or "registry".
+	// Reference as it was given, and where it leads.
 	Reference string `json:"reference"`
 	Source    string `json:"source"`
 	// Digest is the image's, or that of the file; ID the repository with it, for what is in a registry.
@@ -34,8 +47,7 @@ type Report struct {
 
 // Image describes what is around a module in a registry.
 type Image struct {
-	// Layout is "module" where the only layer is the module, or "files" where it is a file in an ordinary image; "" where the
-	// image is neither.
+	// Layout is "" where there is no module that could be found.
 	Layout   string `json:"layout,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	// Manifest is the digest of the image's manifest, where Digest is that of an index.

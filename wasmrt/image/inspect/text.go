@@ -52,7 +52,7 @@ func (t *writer) list(n int, line func(i int) string) {
 
 func (t *writer) head(r *Report) {
 	t.field("Name", "%s", r.Reference)
-	t.field("Found in", "%s", map[string]string{"file": "a file", "built-in": "edgepod itself", "registry": "a registry"}[r.Source])
+	t.field("Found in", "%s", map[string]string{SourceFile: "a file", SourceBuiltin: "edgepod itself", SourceRegistry: "a registry"}[r.Source])
 	t.field("Digest", "%s", r.Digest)
 	t.field("Kind", "%s", r.Kind)
 	if r.Size > 0 {
@@ -69,7 +69,7 @@ func (t *writer) head(r *Report) {
 
 func (t *writer) image(im *Image) {
 	t.title("Image")
-	t.field("  Layout", "%s", map[string]string{"module": "the module alone", "files": "files, the module one of them"}[im.Layout])
+	t.field("  Layout", "%s", map[string]string{LayoutModule: "the module alone", LayoutFiles: "files, the module one of them"}[im.Layout])
 	t.field("  Platform", "%s", im.Platform)
 	t.field("  Manifest", "%s", im.Manifest)
 	t.field("  Module", "%s", im.ModulePath)

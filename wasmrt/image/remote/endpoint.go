@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -50,11 +51,9 @@ func (e *endpoint) get(ctx context.Context, path string, header http.Header, wan
 			if err != nil {
 				return nil, fmt.Errorf("ask %s: %w", e.host, plainly(e.host, err))
 			}
-			for _, status := range want {
-				if resp.StatusCode == status {
-					e.prove(n)
-					return resp, nil
-				}
+			if slices.Contains(want, resp.StatusCode) {
+				e.prove(n)
+				return resp, nil
 			}
 			err = e.refusal(resp)
 		}
