@@ -11,6 +11,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/google/uuid v1.6.0
+	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/labstack/echo/v4 v4.16.4
 	github.com/landlock-lsm/go-landlock v0.11.2
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822

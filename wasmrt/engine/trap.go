@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/ianlancetaylor/demangle"
 )
 
 // Trap is the end of a guest that broke a rule of WebAssembly.
@@ -55,12 +57,16 @@ func plain(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
+// String is the function's name as it is in the source, where a compiler of Rust or C++ has made a symbol of it.
 func (f Frame) String() string {
 	if f.Name == "" {
 		return "function " + strconv.Itoa(f.Index)
 	}
-	return f.Name
+	return demangle.Filter(f.Name, demangle.NoParams, demangle.MaxLength(maxNameBits))
 }
+
+// maxNameBits bounds a function's name as it is in the source, which may be far longer than the module's, to 2^10 bytes.
+const maxNameBits = 10
 
 // reasons are the specification's words for those of the engines that have others.
 var reasons = map[string]string{

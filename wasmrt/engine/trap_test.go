@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,28 @@ func TestTraceShowsFramesAndSources(t *testing.T) {
 	const want = "  0: main.f\n       at a.go:3:1\n  1: function 4\n  ...\n"
 	if got := trap.Trace(); got != want || trap.Error() != "wasm trap: unreachable" {
 		t.Errorf("%s:\n%s, want\n%s", trap.Error(), got, want)
+	}
+}
+
+func TestNamesInATraceAreThoseOfTheSource(t *testing.T) {
+	for symbol, want := range map[string]string{
+		"_ZN4boom6lookup17hd8aa969856f6b497E":                        "boom::lookup",
+		"_ZN29_$LT$a..B$u20$as$u20$a..C$GT$3get17h0123456789abcdefE": "<a::B as a::C>::get",
+		"_RNvNtCs1234_7mycrate3foo3bar":                              "mycrate::foo::bar",
+		"_ZNSt6vectorIiSaIiEE9push_backEOi":                          "std::vector<int, std::allocator<int> >::push_back",
+		"__main_void":                                                "__main_void",
+		"runtime.main":                                               "runtime.main",
+		"_ZN":                                                        "_ZN",
+	} {
+		if got := (engine.Frame{Name: symbol}).String(); got != want {
+			t.Errorf("%s is shown as %q, want %q", symbol, got, want)
+		}
+	}
+	for _, part := range []string{"_ZN", "_RI", "_Z1fI" + "J", "_Z1f" + "P", "_ZSt", "_ZN1aI"} {
+		long := part + strings.Repeat(part[len(part)-1:], 1<<10)
+		if got := (engine.Frame{Name: long}).String(); len(got) > 4<<10 {
+			t.Errorf("%.20s… becomes %d bytes", long, len(got))
+		}
 	}
 }
 
