@@ -3,7 +3,6 @@ package guest_test
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// TestPause asks again and again: a request that comes before the guest waits ends it too, with another code.
+// TestPause asks once the guest waits: a request that comes before ends it too, with another code.
 func TestPause(t *testing.T) {
 	g := guesttest.NewPod(t, "p").Start(module(t, "pause"), guesttest.Container{Args: []string{"pause"}})
 	g.AwaitStop()
@@ -44,7 +43,8 @@ func TestPause(t *testing.T) {
 // TestWebServer builds the server as it ships, and asks it from another container of its pod.
 func TestWebServer(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "web.wasm")
-	if err := (overlay.Build{Package: "./web", Output: out, Flags: []string{"-ldflags=-s -w", "-tags=nethttpomithttp2"}, Stderr: os.Stderr}).Run(t.Context()); err != nil {
+	build := overlay.Build{Package: "./web", Output: out, Flags: []string{"-ldflags=-s -w", "-tags=nethttpomithttp2"}, Stderr: os.Stderr}
+	if err := build.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wasm, err := os.ReadFile(out)
@@ -85,20 +85,12 @@ func TestWebServer(t *testing.T) {
 // TestHeader builds a program with the header, in C and in C++.
 func TestHeader(t *testing.T) {
 	for _, language := range []string{"c", "c++"} {
-		out := filepath.Join(t.TempDir(), "sockets.wasm")
-		build := exec.Command("clang", "-x", language, "--target=wasm32-wasi", "--sysroot=/usr", "-Os", "-Wall", "-Wextra", "-Werror", "-Iinclude",
-			"-fno-exceptions", "-o", out, filepath.Join("testdata", "sockets.c"))
-		if text, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		wasm, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		wasm := guesttest.C(t, "testdata/sockets.c", "-x", language, "-Wextra", "-Iinclude", "-fno-exceptions")
 		pod := guesttest.NewPod(t, "c")
 		server := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "serve"}})
 		server.Await("listening\n")
-		if code, text := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "call"}}).Wait(); code != 0 || text != "HELLO\nDATAGRAM\n" {
+		code, text := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "call"}}).Wait()
+		if code != 0 || text != "HELLO\nDATAGRAM\n" {
 			t.Errorf("%s: client: code %d\n%s", language, code, text)
 		}
 		server.AwaitStop()
@@ -110,20 +102,12 @@ func TestHeader(t *testing.T) {
 
 // TestRustFile builds a program with the file for Rust.
 func TestRustFile(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "sockets.wasm")
-	build := exec.Command("/usr/bin/rustc", "--edition", "2021", "-Dwarnings", "--target=wasm32-wasi", "-Copt-level=s", "-o", out,
-		filepath.Join("testdata", "sockets.rs"))
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	wasm, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wasm := guesttest.Rust(t, "testdata/sockets.rs", "--edition", "2021", "-Dwarnings")
 	pod := guesttest.NewPod(t, "rust")
 	server := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "serve"}})
 	server.Await("listening\n")
-	if code, text := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "call"}}).Wait(); code != 0 || text != "HELLO\n" {
+	code, text := pod.Start(wasm, guesttest.Container{Args: []string{"sockets", "call"}}).Wait()
+	if code != 0 || text != "HELLO\n" {
 		t.Errorf("client: code %d\n%s", code, text)
 	}
 	server.AwaitStop()
@@ -135,8 +119,12 @@ func TestRustFile(t *testing.T) {
 // TestToolbox talks over a connection in both directions.
 func TestToolbox(t *testing.T) {
 	pod := guesttest.NewPod(t, "tools")
-	server := pod.Start(module(t, "toolbox"), guesttest.Container{Args: []string{"nc", "-l", "7"}})
-	if code, text := pod.Start(module(t, "toolbox"), guesttest.Container{Args: []string{"wget", "-qO-", "-t", "300", "http://[::1]:7/page?q"}}).Wait(); code != 1 || text != "wget: the server did not answer with HTTP\n" {
+	tool := func(args ...string) *guesttest.Guest {
+		return pod.Start(module(t, "toolbox"), guesttest.Container{Args: args})
+	}
+	server := tool("nc", "-l", "7")
+	code, text := tool("wget", "-qO-", "-t", "300", "http://[::1]:7/page?q").Wait()
+	if code != 1 || text != "wget: the server did not answer with HTTP\n" {
 		t.Errorf("client: code %d\n%s", code, text)
 	}
 	want := "GET /page?q HTTP/1.0\r\nHost: [::1]:7\r\nUser-Agent: wget\r\nConnection: close\r\n\r\n"
@@ -151,7 +139,7 @@ func TestToolbox(t *testing.T) {
 		"nc localhost":                "usage: nc HOST PORT | nc -l PORT\n",
 		"wget http://nobody.example/": "wget: can't connect to nobody.example port 80: ",
 	} {
-		code, text := pod.Start(module(t, "toolbox"), guesttest.Container{Args: strings.Fields(args)}).Wait()
+		code, text := tool(strings.Fields(args)...).Wait()
 		if code == 0 || !strings.HasPrefix(text, want) {
 			t.Errorf("%s: code %d, got %q, want %q", args, code, text, want)
 		}

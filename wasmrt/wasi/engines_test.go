@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"edgepod/wasmrt/engine"
@@ -33,7 +32,8 @@ func TestAllPassesOnTheSecondEngine(t *testing.T) {
 // in C is one that the C compiler has not optimised, and for the engine that containers run on one that it has: from that
 // one, version 0.8.0 of the second engine makes code that reads out of bounds.
 func TestEnginesCountAlike(t *testing.T) {
-	plain, fast, inGo := buildNumbers(t, "-O0"), buildNumbers(t, "-O2"), buildGo(t, "numbers")
+	plain, fast := buildC(t, "numbers", "-O0", "-msimd128"), buildC(t, "numbers", "-O2", "-msimd128")
+	inGo := buildGo(t, "numbers")
 	for _, c := range []struct {
 		name          string
 		first, second []byte
@@ -48,12 +48,6 @@ func TestEnginesCountAlike(t *testing.T) {
 			t.Errorf("%s: one prints\n%s\nand the other\n%s", c.name, first, second)
 		}
 	}
-}
-
-func buildNumbers(t *testing.T, how string) []byte {
-	t.Helper()
-	return build(t, "numbers", "clang", "--target=wasm32-wasi", "--sysroot=/usr", how, "-msimd128", "-Wall", "-Werror", "-o", "OUT",
-		filepath.Join("testdata", "c", "numbers.c"))
 }
 
 // printed returns what a guest writes.

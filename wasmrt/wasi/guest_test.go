@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,53 +18,25 @@ import (
 	"edgepod/wasmrt/engine/wazero"
 	"edgepod/wasmrt/engine/wazy"
 	"edgepod/wasmrt/fs"
+	"edgepod/wasmrt/guest/guesttest"
 )
 
 // buildC compiles a guest of testdata/c.
-func buildC(t testing.TB, name string) []byte {
+func buildC(t testing.TB, name string, flags ...string) []byte {
 	t.Helper()
-	return build(t, name, "clang", "--target=wasm32-wasi", "--sysroot=/usr", "-Os", "-Wall", "-Werror", "-o", "OUT",
-		filepath.Join("testdata", "c", name+".c"))
+	return guesttest.C(t, filepath.Join("testdata", "c", name+".c"), flags...)
 }
 
 // buildGo compiles a guest of testdata/go.
 func buildGo(t testing.TB, name string) []byte {
 	t.Helper()
-	return build(t, name, "go", "build", "-ldflags=-s -w", "-o", "OUT", "./"+filepath.Join("testdata", "go", name))
+	return guesttest.Go(t, "./"+filepath.Join("testdata", "go", name))
 }
 
-// buildRust compiles a guest of testdata/rust with Debian's compiler, which has a library for it.
+// buildRust compiles a guest of testdata/rust.
 func buildRust(t testing.TB, name string) []byte {
 	t.Helper()
-	return build(t, name, "/usr/bin/rustc", "--target=wasm32-wasi", "-Copt-level=s", "-o", "OUT",
-		filepath.Join("testdata", "rust", name+".rs"))
-}
-
-// packages are what a Debian machine needs to build guests.
-const packages = "clang lld wasi-libc libclang-rt-dev-wasm32 rustc libstd-rust-dev-wasm32 wabt"
-
-// build runs a compiler, with the name of its result in place of OUT.
-func build(t testing.TB, name string, command ...string) []byte {
-	t.Helper()
-	if _, err := exec.LookPath(command[0]); err != nil {
-		t.Fatalf("%v: install the Debian packages %s", err, packages)
-	}
-	out := filepath.Join(t.TempDir(), name+".wasm")
-	for i := range command {
-		if command[i] == "OUT" {
-			command[i] = out
-		}
-	}
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s\nGuests need the Debian packages %s", strings.Join(command, " "), err, text, packages)
-	}
-	wasm, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wasm
+	return guesttest.Rust(t, filepath.Join("testdata", "rust", name+".rs"))
 }
 
 // wat assembles a module.
@@ -75,15 +46,7 @@ func wat(t testing.TB, text string) []byte {
 	if err := os.WriteFile(in, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out := in + ".wasm"
-	if b, err := exec.Command("wat2wasm", "--enable-all", "-o", out, in).CombinedOutput(); err != nil {
-		t.Fatalf("wat2wasm: %v %s: install the Debian packages %s", err, b, packages)
-	}
-	wasm, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wasm
+	return guesttest.Build(t, "wat2wasm", "--enable-all", "-o", "OUT", in)
 }
 
 // engineVariable chooses the engine that the tests run on, "wazero" or "wazy".

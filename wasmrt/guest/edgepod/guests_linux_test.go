@@ -2,29 +2,16 @@ package edgepod
 
 import (
 	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"edgepod/wasmrt/guest"
 	"edgepod/wasmrt/guest/guesttest"
 )
 
-// build compiles a program of testdata, with plain Go.
+// build compiles a program of testdata.
 func build(t *testing.T, name string) []byte {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name+".wasm")
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, "./testdata/"+name)
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	wasm, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wasm
+	return guesttest.Go(t, "./testdata/"+name)
 }
 
 func TestOwnSockets(t *testing.T) {

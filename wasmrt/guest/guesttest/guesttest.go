@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package guesttest runs modules in a test, with the system calls that pods have: each in a process of its own, which has none of
-// the walls around a container.
+// the walls around a container. Where a test has a module's source alone, it is compiled here too.
 package guesttest
 
 import (

@@ -10,16 +10,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"edgepod/wasmrt/guest/guesttest"
 )
 
 // TestPrograms builds wasirun and a guest in C, and runs the guest in every way.
 func TestPrograms(t *testing.T) {
 	dir := t.TempDir()
 	tool, guest := filepath.Join(dir, "wasirun"), filepath.Join(dir, "guest.wasm")
-	build(t, "go", "build", "-tags", "grpcnotrace", "-o", tool, ".")
-	build(t, "clang", "--target=wasm32-wasi", "--sysroot=/usr", "-Os", "-Wall", "-Werror", "-o", guest, "testdata/guest.c")
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("hello from a file\n"), 0o644); err != nil {
-		t.Fatal(err)
+	if text, err := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", tool, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for path, data := range map[string][]byte{
+		guest: guesttest.C(t, "testdata/guest.c"), filepath.Join(dir, "notes.txt"): []byte("hello from a file\n"),
+	} {
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	other := t.TempDir()
 	for _, c := range []struct {
@@ -58,12 +65,5 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("code %d, want %d\noutput %q, want %q\nerrors %q, want %q", code, c.code, &out, c.out, &errs, c.errs)
 			}
 		})
-	}
-}
-
-func build(t *testing.T, command ...string) {
-	t.Helper()
-	if text, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s\nGuests need the Debian packages clang lld wasi-libc libclang-rt-dev-wasm32", strings.Join(command, " "), err, text)
 	}
 }
