@@ -272,7 +272,7 @@ func (s *socket) send(h *Host, to netip.AddrPort, bufs [][]byte, nonblock bool) 
 		total += n
 		bufs = skip(bufs, n)
 		switch {
-		case err == nil && (len(bufs) == 0 || nonblock):
+		case err == nil && (len(bufs) == 0 || nonblock || total >= maxMoved):
 			return total, nil
 		case err == nil:
 			continue

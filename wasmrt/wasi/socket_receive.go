@@ -50,7 +50,7 @@ func (s *socket) receive(h *Host, bufs [][]byte, f receiveFlags) (int, received,
 		case err != nil || !f.all || f.peek || n == 0:
 			return total, from, errnoErr(err)
 		}
-		if bufs = skip(bufs, n); len(bufs) == 0 {
+		if bufs = skip(bufs, n); len(bufs) == 0 || total >= maxMoved {
 			return total, from, nil
 		}
 	}
