@@ -51,13 +51,18 @@ func (h *Host) pathOpen(mem guestMemory, p params) error {
 		opened.object, opened.base, opened.inheriting = dirObject{sub}, base&dirRights, inheriting
 		opened.flags &= flagNonblock
 	} else {
-		opened.object, opened.base = fileObject{f}, base&fileRights
-		if !flags.Write {
-			opened.base &^= writeRights
-		}
+		opened.object, opened.base = fileObject{f}, base&fileRights&^lackingRights(flags)
 	}
 	h.fds.put(fd, opened)
 	return putUint32(mem, p.u32(8), uint32(fd))
+}
+
+// lackingRights are those that a file which was opened so cannot have.
+func lackingRights(flags fs.OpenFlags) rights {
+	if flags.Write {
+		return 0
+	}
+	return writeRights
 }
 
 // openFlags reads the flags of path_open. A file is opened for writing where the right to write is asked for: many

@@ -280,10 +280,10 @@ func putEntry(mem guestMemory, entry []byte, addr netip.AddrPort) error {
 	}
 	ip := addr.Addr().AsSlice()
 	// Guests that leave room for every kind of address give the size of the smallest.
-	const declared, real = 14, 26
+	const declared, largest = 14, 26
 	room := le.Uint32(sockaddr[4:])
 	if room == declared {
-		room = real
+		room = largest
 	}
 	size := uint32(2 + len(ip))
 	if room < size {

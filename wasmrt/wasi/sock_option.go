@@ -27,9 +27,12 @@ const (
 	optionReceiveTimeout = 11
 	optionSendTimeout    = 12
 	optionAccepts        = 13
-	optionDevice         = 14
+	// optionDevice and what follows do not exist in a pod.
+	optionDevice = 14
 
 	tcpOptions = 32
+	// maxOption is the size of the largest value of an option, and less than any pointer to one.
+	maxOption = 16
 )
 
 // options are what a guest has set for a socket. What has no meaning inside a pod is only remembered, as on a host's
@@ -79,7 +82,7 @@ func (h *Host) sockSetsockopt(mem guestMemory, p params) error {
 		return err
 	}
 	level, name, size := p.u32(1), p.u32(2), p.u32(4)
-	if size > 16 {
+	if size > maxOption {
 		return fs.Inval
 	}
 	b, err := view(mem, p.u32(3), size)
@@ -137,9 +140,8 @@ func (h *Host) sockGetsockopt(mem guestMemory, p params) error {
 	if err != nil {
 		return err
 	}
-	const maxValue = 16
 	size, pointer := p.u32(4), []byte(nil)
-	if size > maxValue {
+	if size > maxOption {
 		if pointer, err = view(mem, size, 4); err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func (h *Host) sockGetsockopt(mem guestMemory, p params) error {
 	if err != nil {
 		return err
 	}
-	value = value[:min(len(value), int(min(size, maxValue)))]
+	value = value[:min(len(value), int(min(size, maxOption)))]
 	out, err := view(mem, p.u32(3), uint32(len(value)))
 	if err != nil {
 		return err

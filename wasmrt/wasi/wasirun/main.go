@@ -67,7 +67,7 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if flags.NArg() == 0 {
-		return o, errors.New("no module is named: wasirun [--dir HOST[::GUEST]]... [--env NAME=VALUE]... MODULE [ARGUMENT...]")
+		return o, errors.New("no module is named: wasirun [--dir HOST[::GUEST]]... [--env NAME=VALUE]... MODULE [ARGUMENT]...")
 	}
 	o.module, o.args = flags.Arg(0), flags.Args()[1:]
 	return o, nil
@@ -90,8 +90,8 @@ func run(args []string) (int, error) {
 	ctx := context.Background()
 	e := wazero.New(ctx, engine.Config{})
 	code, err := call(ctx, e, host, wasm)
-	if e := errors.Join(e.Close(ctx), host.Close()); err == nil && e != nil {
-		return codeError, e
+	if closed := errors.Join(e.Close(ctx), host.Close()); err == nil && closed != nil {
+		return codeError, closed
 	}
 	return code, err
 }
