@@ -295,7 +295,8 @@ func (w *walk) enter(name string) error {
 	return ErrnoOf(err)
 }
 
-// quick walks through all folders of what is left with one call of the kernel. It is not done where the path goes back, where a link is in the way, or where the kernel does not know the call.
+// quick walks through all folders of what is left with one call of the kernel. It is not done where the path goes back,
+// where a link is in the way, or where the kernel does not know the call.
 func (w *walk) quick() (done bool, _ error) {
 	folders, last := splitLast(strings.TrimLeft(w.rest, "/"))
 	if !strings.Contains(folders, "/") || goesBack(w.rest) {
