@@ -54,7 +54,6 @@ const (
 	hostReuseAddress, hostKeepAlive, hostLinger     = 0, 7, 9
 	hostAddressTry, hostNoAddress, hostNoName       = 78, 83, 84
 	hostAddressSize, hostInet4Size, hostInet6Size   = 128, 4, 16
-	hostNumericHost                                 = 4
 	hostInfoSize, hostSockaddrSize, hostSockaddrMax = 28, 12, 26
 )
 
@@ -184,11 +183,10 @@ func sysSetOption(fd int, name int32, values ...int32) error {
 	return check(hostSetOption(int32(fd), hostSocketLevel, name, unsafe.Pointer(unsafe.SliceData(values)), uint32(4*len(values))))
 }
 
-// message is what one datagram's call needs, in one piece.
+// message is what one datagram's call needs, in one piece. Of flags the host writes the lower half alone.
 type message struct {
-	data          hostVector
-	n, flags      uint32
-	outFlagsSpace uint32
+	data     hostVector
+	n, flags uint32
 }
 
 func sysReceive(fd int, b []byte, family int) (n, flags int, from syscall.Sockaddr, err error) {
