@@ -10,7 +10,7 @@ import (
 )
 
 // The host's socket calls: those of WasmEdge, second version. Each answers with an error number of WASI, which is what
-// syscall.Errno is here. What a pointer is passed of escapes, so that it does not move.
+// syscall.Errno is here. What a call is given a pointer to escapes to the heap, and so does not move.
 
 //go:wasmimport wasi_snapshot_preview1 sock_open
 func sockOpen(family, kind int32, fd unsafe.Pointer) uint32

@@ -79,10 +79,10 @@ func portFD(name string, first func(getenv func(string) string) (int, error), ge
 	return 0, fmt.Errorf("no port is called %q, but %q", name, names)
 }
 
-// Listen listens on a TCP port of the pod, as net.Listen does. Network is tcp, tcp4 or tcp6.
+// Listen listens on a TCP port of the pod, as net.Listen does. Network is tcp, tcp4 or tcp6, and the port is a number.
 func Listen(network, address string) (net.Listener, error) { return listen(network, address) }
 
-// Dial connects to a TCP port, as net.Dialer.DialContext does. Network is tcp, tcp4 or tcp6.
+// Dial connects to a TCP port, as net.Dialer.DialContext does. Network is tcp, tcp4 or tcp6, and the port is a number.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return dial(ctx, network, address)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// parse splits an address into names or numbers, as package net has them.
+// parse splits an address into a host and a port, which must be a number: names of services are not known.
 func parse(network, address string) (host string, port uint16, err error) {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
 		return "", 0, net.UnknownNetworkError(network)
@@ -28,7 +28,7 @@ func parse(network, address string) (host string, port uint16, err error) {
 	return host, uint16(number), nil
 }
 
-// resolve returns the addresses of a host that a network has; empty means all of the pod's own.
+// resolve returns the addresses that a host has in a network; there is one, or an error.
 func resolve(network, host string) ([]netip.Addr, error) {
 	ip, err := netip.ParseAddr(host)
 	all := []netip.Addr{ip.Unmap()}
