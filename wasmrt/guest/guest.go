@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -56,13 +57,21 @@ func (modules) ReadDir(name string) ([]fs.DirEntry, error) {
 		return entries, err
 	}
 	for _, name := range built {
-		info, err := fs.Stat(packed, "embed/"+name+".gz")
+		small, err := packed.ReadFile("embed/" + name + ".gz")
 		if err == nil { // else it was left out
-			entries = append(entries, fs.FileInfoToDirEntry(&file{name: name, size: info.Size()}))
+			entries = append(entries, fs.FileInfoToDirEntry(&file{name: name, size: unpackedSize(small)}))
 		}
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
+}
+
+// unpackedSize reads the size of what was compressed, which comes last.
+func unpackedSize(small []byte) int64 {
+	if len(small) < 4 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint32(small[len(small)-4:]))
 }
 
 func unpack(name string) ([]byte, error) {
@@ -77,11 +86,10 @@ func unpack(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const most = 64 << 20
-	return io.ReadAll(io.LimitReader(zipped, most))
+	return io.ReadAll(zipped)
 }
 
-// file is an unpacked module, and what is told of it. As of all embedded files there is no time, as it never changes.
+// file is an unpacked module, and what is told of it. It has no time, as no embedded file has.
 type file struct {
 	*bytes.Reader
 	name string
