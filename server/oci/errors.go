@@ -12,7 +12,7 @@ import (
 	"edgepod/server/oci/depot"
 )
 
-// Codes of the distribution specification.
+// Codes of the distribution specification, but for paginationInvalid, which is that of other registries.
 const (
 	blobUnknown         = "BLOB_UNKNOWN"
 	blobUploadInvalid   = "BLOB_UPLOAD_INVALID"
@@ -29,6 +29,7 @@ const (
 	unsupported         = "UNSUPPORTED"
 	tooManyRequests     = "TOOMANYREQUESTS"
 	unknown             = "UNKNOWN"
+	paginationInvalid   = "PAGINATION_NUMBER_INVALID"
 )
 
 // fault is an error that a client is to see.

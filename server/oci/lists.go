@@ -2,6 +2,7 @@ package oci
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -32,7 +33,7 @@ func (c *call) paging(names []string) (page, error) {
 	if text := query.Get("n"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return p, refuse(http.StatusBadRequest, "PAGINATION_NUMBER_INVALID", "n is %q and not the number of names in the answer", text)
+			return p, refuse(http.StatusBadRequest, paginationInvalid, "n is %q and not the number of names in the answer", text)
 		}
 		if int(n) < len(names) {
 			p.names = names[:n]
@@ -108,7 +109,13 @@ func (c *call) listReferrers() error {
 		if string(m.Digest) <= last {
 			continue
 		}
+		if err := c.r.Context().Err(); err != nil {
+			return err
+		}
 		d, err := c.describe(m)
+		if errors.Is(err, depot.ErrUnknownManifest) {
+			continue // it has gone in this moment
+		}
 		if err != nil {
 			return err
 		}

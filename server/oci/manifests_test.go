@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,7 +171,8 @@ func TestListsComeInPages(t *testing.T) {
 }
 
 func TestReferrersAreFoundAndFiltered(t *testing.T) {
-	c := start(t, t.TempDir(), nil)
+	dir := t.TempDir()
+	c := start(t, dir, nil)
 	manifest := c.pushImage("default/app", "v1", noise(10))
 	subject := digestOf(manifest)
 	list := func(query string) (types []string, header http.Header) {
@@ -218,6 +220,13 @@ func TestReferrersAreFoundAndFiltered(t *testing.T) {
 	c.must(http.StatusAccepted, request{method: "DELETE", path: "/v2/default/app/manifests/" + subject})
 	if got, _ := list(""); len(got) != 2 {
 		t.Errorf("referrers of one that was deleted: %v", got)
+	}
+	_, sum, _ := strings.Cut(r.header.Get("Docker-Content-Digest"), ":")
+	if err := os.Remove(filepath.Join(dir, "registry", "blobs", "sha256", sum)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := list(""); !slices.Equal(got, []string{"application/vnd.wasm.config.v0+json two"}) {
+		t.Errorf("referrers, one of which goes meanwhile: %v", got)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// What is not there.
+// What is not there, and what there is no room for.
 var (
 	ErrUnknownRepository = errors.New("there is no such repository")
 	ErrUnknownBlob       = errors.New("the repository has no such blob")

@@ -12,26 +12,31 @@ import (
 // tempPrefix begins the names of files that are being written.
 const tempPrefix = ".new-"
 
-// writeFile puts data at path through a synced temporary file in the same folder and a rename, and syncs the folder.
-func writeFile(path string, data []byte) (err error) {
-	dir := filepath.Dir(path)
+// writeTemp makes a synced file in a folder, under a name of its own, which it returns. The caller renames it.
+func writeTemp(dir string, data []byte) (path string, err error) {
 	temp, err := os.CreateTemp(dir, tempPrefix+"*")
+	if err != nil {
+		return "", err
+	}
+	_, err = temp.Write(data)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(temp.Name()))
+	}
+	return temp.Name(), nil
+}
+
+// writeFile puts data at path through a synced temporary file in the same folder and a rename, and syncs the folder.
+func writeFile(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	temp, err := writeTemp(dir, data)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(temp.Name())
-		}
-	}()
-	if _, err := temp.Write(data); err != nil {
-		return errors.Join(err, temp.Close())
-	}
-	if err := errors.Join(temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return err
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
 	}
 	return syncDir(dir)
 }

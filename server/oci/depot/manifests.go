@@ -99,23 +99,16 @@ func (d *Depot) PutManifest(ctx context.Context, name, tag string, m Manifest, d
 }
 
 // keep writes a small content and places it.
-func (d *Depot) keep(data []byte, digest Digest) (err error) {
-	temp, err := os.CreateTemp(filepath.Join(d.config.Dir, uploadsDir), tempPrefix+"*")
+func (d *Depot) keep(data []byte, digest Digest) error {
+	temp, err := writeTemp(filepath.Join(d.config.Dir, uploadsDir), data)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(temp.Name())
-		}
-	}()
-	if _, err := temp.Write(data); err != nil {
-		return errors.Join(err, temp.Close())
-	}
-	if err := errors.Join(temp.Sync(), temp.Close()); err != nil {
+	if err := d.place(temp, digest, int64(len(data))); err != nil {
+		_ = os.Remove(temp) // it may have its place already
 		return err
 	}
-	return d.place(temp.Name(), digest, int64(len(data)))
+	return nil
 }
 
 // DeleteTag lets the tag name nothing any more; its manifest stays.

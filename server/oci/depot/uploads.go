@@ -147,8 +147,9 @@ func (d *Depot) leave(u *upload) {
 }
 
 // Append adds what body holds to the upload, whose size must be at; a negative at stands for whatever it is. It returns the
-// size afterwards, also with an error: what has come before that stays, unless there is no room for more. Interrupt must make a Read of body return; it is
-// called where another request takes the upload over, perhaps more than once, but not after Append has returned.
+// size afterwards, also with an error: what has come before that stays, unless there is no room for more. Interrupt must make
+// a Read of body return; it is called where another request takes the upload over, perhaps more than once, but not after
+// Append has returned.
 func (d *Depot) Append(ctx context.Context, name, id string, at int64, body io.Reader, limits Limits, interrupt func()) (int64, error) {
 	u, err := d.enter(ctx, name, id, interrupt)
 	if err != nil {
