@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func imagesCommand(a *app) *cobra.Command {
 		Long: `Shows the tags in the cluster's registry, with their digests and sizes: of the namespace's images, or of those named.
 
 What a namespace's images may take together is said by --registry-quota of "up" and "server", and for one namespace by its
-annotation edgepod.dev/registry-quota. Where that is full, images without a tag make room for new ones, the oldest first,
+annotation ` + oci.QuotaAnnotation + `. Where that is full, images without a tag make room for new ones, the oldest first,
 unless a pod names them by their digest.`,
 		Example: "  edgepod images\n  edgepod images -A\n  edgepod images delete app:v1",
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.list(cmd.Context(), args) },
@@ -46,7 +47,8 @@ func deleteImagesCommand(a *app) *cobra.Command {
 		Use:               "delete NAME:TAG | NAME@DIGEST...",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Short:             "Delete tags, or images with all their tags",
-		Long:              "Deletes a tag, or by its digest an image with all its tags. What no tag names is removed after some time by itself, unless\na pod names it by its digest; until then it counts for the namespace's quota.",
+		Long: `Deletes a tag, or by its digest an image with all its tags. What no tag names is removed after some time by itself, unless
+a pod names it by its digest; until then it counts for the namespace's quota.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError(cmd, "say which image: NAME:TAG or NAME@DIGEST")
@@ -74,7 +76,7 @@ func (r *registryClient) delete(ctx context.Context, text string, a *app) error 
 	if err != nil {
 		return err
 	}
-	if _, file, _ := cutLast(text, "/"); !strings.ContainsAny(file, ":@") {
+	if !strings.ContainsAny(path.Base(text), ":@") {
 		return fmt.Errorf("say which image of %s: NAME:TAG or NAME@DIGEST", text)
 	}
 	if err := remote.Delete(ref, r.options(ctx)...); err != nil {
@@ -82,15 +84,6 @@ func (r *registryClient) delete(ctx context.Context, text string, a *app) error 
 	}
 	_, err = fmt.Fprintf(a.out, "%s deleted\n", ref.Name())
 	return err
-}
-
-// cutLast is strings.Cut at the last separator; without one, all is after it.
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return "", s, false
-	}
-	return s[:i], s[i+len(sep):], true
 }
 
 func (o *imagesOptions) list(ctx context.Context, names []string) error {
@@ -145,9 +138,9 @@ func (o *imagesOptions) repositories(ctx context.Context, r *registryClient, nam
 	if err != nil {
 		return nil, r.explain("images", err)
 	}
-	for _, path := range all {
-		if o.allNamespaces || strings.HasPrefix(path, r.namespace+"/") {
-			repositories = append(repositories, host.Repo(path))
+	for _, repository := range all {
+		if o.allNamespaces || strings.HasPrefix(repository, r.namespace+"/") {
+			repositories = append(repositories, host.Repo(repository))
 		}
 	}
 	return repositories, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -21,13 +22,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"edgepod/wasmrt/image"
 	wasmmodule "edgepod/wasmrt/image/module"
-)
-
-// Media types of a module as an OCI artifact.
-const (
-	wasmConfigType types.MediaType = "application/vnd.wasm.config.v0+json"
-	wasmLayerType  types.MediaType = "application/wasm"
 )
 
 // maxModule is the largest module that is read to be pushed.
@@ -75,17 +71,15 @@ func openPushable(source string, dirs []string) (p pushable, err error) {
 	return p, err
 }
 
-// isArchive tells whether a file is a tar archive, by the mark in its first entry.
+// isArchive tells whether a file is a tar archive, by the header of its first entry.
 func isArchive(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
 		return false
 	}
 	defer file.Close()
-	const at, mark = 257, "ustar"
-	head := make([]byte, at+len(mark))
-	_, err = io.ReadFull(file, head)
-	return err == nil && string(head[at:]) == mark
+	_, err = tar.NewReader(file).Next()
+	return err == nil
 }
 
 // readModule reads a file that must be a module. The note is for the user.
@@ -102,7 +96,7 @@ func readModule(path string) (data []byte, note string, err error) {
 		return nil, "", fmt.Errorf("read %s: %w", path, err)
 	}
 	if len(data) > maxModule {
-		return nil, "", fmt.Errorf("%s is larger than 1 GiB", path)
+		return nil, "", fmt.Errorf("%s is larger than %d GiB", path, maxModule>>30)
 	}
 	note, err = checkModule(data)
 	if err != nil {
@@ -135,7 +129,7 @@ type moduleArtifact struct {
 
 // newArtifact returns the image of a module. It is the same for the same bytes and time.
 func newArtifact(data []byte, created time.Time) (v1.Image, error) {
-	layer := static.NewLayer(data, wasmLayerType)
+	layer := static.NewLayer(data, image.ModuleType)
 	digest, err := layer.Digest()
 	if err != nil {
 		return nil, err
@@ -157,8 +151,8 @@ func newArtifact(data []byte, created time.Time) (v1.Image, error) {
 	}
 	a.manifest, err = json.Marshal(v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1,
-		Config: v1.Descriptor{MediaType: wasmConfigType, Digest: configDigest, Size: size},
-		Layers: []v1.Descriptor{{MediaType: wasmLayerType, Digest: digest, Size: int64(len(data))}},
+		Config: v1.Descriptor{MediaType: image.ConfigType, Digest: configDigest, Size: size},
+		Layers: []v1.Descriptor{{MediaType: image.ModuleType, Digest: digest, Size: int64(len(data))}},
 	})
 	if err != nil {
 		return nil, err
@@ -209,11 +203,11 @@ func fromLayout(dir string) (remote.Taggable, error) {
 
 // fromArchive reads the one image of an archive that `docker save` made.
 func fromArchive(path string) (remote.Taggable, error) {
-	image, err := tarball.ImageFromPath(path, nil)
+	saved, err := tarball.ImageFromPath(path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("archive %s holds no image as `docker save` writes it: %w", path, err)
 	}
-	return image, nil
+	return saved, nil
 }
 
 // withFolders returns an ordinary image for WebAssembly: the module, which is its entrypoint, and folders of files that the
@@ -227,19 +221,19 @@ func withFolders(file string, data []byte, dirs []string, created time.Time) (v1
 	if err != nil {
 		return nil, err
 	}
-	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, MediaType: types.OCILayer})
+	made := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	made, err = mutate.Append(made, mutate.Addendum{Layer: layer, MediaType: types.OCILayer})
 	if err != nil {
 		return nil, err
 	}
-	config, err := image.ConfigFile()
+	config, err := made.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "wasip1", "wasm", v1.Time{Time: archive.created}
 	config.Config.Entrypoint = []string{"/" + file}
-	return mutate.ConfigFile(image, config)
+	return mutate.ConfigFile(made, config)
 }
 
 // splitDir reads HOST:GUEST.

@@ -23,7 +23,7 @@ func BenchmarkPull(b *testing.B) {
 	}
 	// One passive segment.
 	wasm := command(sec(11, slices.Concat([]byte{1, 1}, binary.AppendUvarint(nil, uint64(len(noise))), noise)...))
-	h.artifact("module", "v1", typeWasmConfig, typeWasm, wasm)
+	h.artifact("module", "v1", ConfigType, ModuleType, wasm)
 	files := map[string]string{"m.wasm": string(wasm)}
 	for i := range 1000 {
 		files[fmt.Sprintf("lib/python/file%d.py", i)] = string(bytes.Repeat([]byte("print('hello')\n"), 300))
@@ -52,7 +52,7 @@ func BenchmarkPull(b *testing.B) {
 // BenchmarkPresent resolves an image that is here, as each start of a container does.
 func BenchmarkPresent(b *testing.B) {
 	h := newHub(b)
-	h.artifact("app", "v1", typeWasmConfig, typeWasm, command())
+	h.artifact("app", "v1", ConfigType, ModuleType, command())
 	s, err := Open(Config{Dir: b.TempDir(), Offered: offers})
 	if err != nil {
 		b.Fatal(err)

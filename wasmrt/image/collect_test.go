@@ -128,7 +128,7 @@ func TestUnusedImagesAreCollectedByAgeAndBySize(t *testing.T) {
 
 func TestStoresOnOneFolderSpareEachOthersImages(t *testing.T) {
 	h := newHub(t)
-	h.artifact("app", "v1", typeWasmConfig, typeWasm, command())
+	h.artifact("app", "v1", ConfigType, ModuleType, command())
 	a, _ := openStore(t, nil)
 	b, _ := openStore(t, func(c *Config) { c.Dir = a.cfg.Dir })
 	e, err := resolve(t, a, h.ref("app:v1"), sandbox.PullIfNotPresent)
@@ -168,7 +168,7 @@ func TestStoresOnOneFolderSpareEachOthersImages(t *testing.T) {
 func TestBeginningsOfBlobsAreSweptWhenNobodyWillGoOnWithThem(t *testing.T) {
 	s, _ := openStore(t, nil)
 	begun := func(content string) (string, *partial) {
-		d := describe(t, typeWasm, []byte(content))
+		d := describe(t, ModuleType, []byte(content))
 		p, err := s.openPartial(d)
 		if err != nil {
 			t.Fatal(err)
@@ -194,14 +194,14 @@ func TestBeginningsOfBlobsAreSweptWhenNobodyWillGoOnWithThem(t *testing.T) {
 
 func TestWhatBelongsToNoImageGoesFirstWhereRoomIsNeeded(t *testing.T) {
 	h := newHub(t)
-	h.artifact("app", "v1", typeWasmConfig, typeWasm, command())
+	h.artifact("app", "v1", ConfigType, ModuleType, command())
 	s, _ := openStore(t, nil)
 	e, err := resolve(t, s, h.ref("app:v1"), sandbox.PullIfNotPresent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.age(t, e.Digest, time.Hour)
-	given, going := describe(t, typeWasm, make([]byte, 5000)), describe(t, typeWasm, make([]byte, 6000))
+	given, going := describe(t, ModuleType, make([]byte, 5000)), describe(t, ModuleType, make([]byte, 6000))
 	for _, d := range []v1.Descriptor{given, going} {
 		path := s.path(blobDir, d.Digest.Hex)
 		if err := os.WriteFile(path, make([]byte, d.Size), 0o600); err != nil {

@@ -24,7 +24,7 @@ func component(modules ...[]byte) []byte {
 func TestTheModuleIsCutOutOfAnAdaptedComponent(t *testing.T) {
 	data := component(command(custom("name", "\x01\x04\x01\x00\x01f")), importing("wasi:cli/exit@0.2.0", "exit"))
 	h := newHub(t)
-	artifact := h.artifact("app", "v1", typeWasmConfig, typeComponentLayer, data)
+	artifact := h.artifact("app", "v1", ConfigType, typeComponentLayer, data)
 	s, dir := openStore(t, nil)
 	if err := os.WriteFile(filepath.Join(dir, "c.wasm"), data, 0o600); err != nil {
 		t.Fatal(err)
@@ -50,12 +50,12 @@ func TestTheModuleIsCutOutOfAnAdaptedComponent(t *testing.T) {
 func TestInspectDescribesAlsoWhatDoesNotRun(t *testing.T) {
 	h := newHub(t)
 	wasm := command(custom("name", "x"))
-	h.artifact("module", "v1", typeWasmConfig, typeWasm, wasm)
+	h.artifact("module", "v1", ConfigType, ModuleType, wasm)
 	config := v1.ConfigFile{OS: "wasi", Architecture: "wasm", Config: v1.Config{Entrypoint: []string{"/bin/m.wasm"}, Env: []string{"A=b"}}}
 	d := h.picture("files", "v1", picture{config: config, layers: [][]byte{tarOf(t, map[string]string{"bin/m.wasm": string(wasm)})}})
 	h.picture("index", "", picture{config: config, layers: [][]byte{tarOf(t, map[string]string{"bin/m.wasm": string(wasm)})}})
 	h.index("index", "v1", on(d, "wasi", "wasm"))
-	h.artifact("reactor", "v1", typeWasmConfig, typeWasm, importing("env", "warp"))
+	h.artifact("reactor", "v1", ConfigType, ModuleType, importing("env", "warp"))
 	h.artifact("chart", "v1", "application/vnd.cncf.helm.config.v1+json", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", []byte("x"))
 	config.OS, config.Architecture, config.Config.Entrypoint = "linux", "arm64", []string{"/bin/sh"}
 	h.picture("linux", "v1", picture{config: config, layers: [][]byte{tarOf(t, map[string]string{"bin/sh": "\x7fELF"})}})

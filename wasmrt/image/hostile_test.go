@@ -31,12 +31,12 @@ func refused(t *testing.T, what string, s *Store, ref, want string) {
 
 func TestAmbiguousManifestsAreRefused(t *testing.T) {
 	h := newHub(t)
-	good := h.artifact("app", "v1", typeWasmConfig, typeWasm, command())
-	layer, err := json.Marshal(h.blob("app", typeWasm, command()))
+	good := h.artifact("app", "v1", ConfigType, ModuleType, command())
+	layer, err := json.Marshal(h.blob("app", ModuleType, command()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := json.Marshal(h.blob("app", typeWasmConfig, []byte("{}")))
+	config, err := json.Marshal(h.blob("app", ConfigType, []byte("{}")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func TestAmbiguousManifestsAreRefused(t *testing.T) {
 func TestBlobsThatAreNotWhatTheyShouldBeAreRefused(t *testing.T) {
 	h := newHub(t)
 	wasm := command(custom("v", strings.Repeat("x", 1000)))
-	d := h.blob("app", typeWasm, wasm)
-	h.artifact("app", "v1", typeWasmConfig, typeWasm, wasm)
+	d := h.blob("app", ModuleType, wasm)
+	h.artifact("app", "v1", ConfigType, ModuleType, wasm)
 	other := []byte(strings.Replace(string(wasm), "xxx", "yyy", 1))
 	for name, content := range map[string][]byte{"other": other, "longer": append(wasm, 'x'), "empty": {}} {
 		h.before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -151,7 +151,7 @@ func TestImagesBeyondTheLimitsAreRefused(t *testing.T) {
 	h := newHub(t)
 	big := strings.Repeat("x", 100_000)
 	wasmImage := v1.ConfigFile{OS: "wasi", Architecture: "wasm"}
-	h.artifact("module", "v1", typeWasmConfig, typeWasm, command(custom("big", big)))
+	h.artifact("module", "v1", ConfigType, ModuleType, command(custom("big", big)))
 	h.picture("files", "v1", picture{config: wasmImage, layers: [][]byte{gzipped(t, tarOf(t, map[string]string{"a": big, "b": big, "m.wasm": string(command())}))}})
 	var layers [][]byte
 	for i := range 5 {
@@ -215,8 +215,8 @@ func cutter(digest string, after int, wasm []byte, sent *atomic.Int64) func(http
 func TestACutPullIsResumed(t *testing.T) {
 	h := newHub(t)
 	wasm := command(custom("v", strings.Repeat("x", 100_000)))
-	d := h.artifact("app", "v1", typeWasmConfig, typeWasm, wasm)
-	blob := describe(t, typeWasm, wasm).Digest.String()
+	d := h.artifact("app", "v1", ConfigType, ModuleType, wasm)
+	blob := describe(t, ModuleType, wasm).Digest.String()
 	var sent atomic.Int64
 	h.before = cutter(blob, 30_000, wasm, &sent)
 	s, _ := openStore(t, nil)
@@ -260,9 +260,9 @@ func TestACutPullIsResumed(t *testing.T) {
 func TestADamagedBeginningIsFetchedAnew(t *testing.T) {
 	h := newHub(t)
 	wasm := command(custom("v", strings.Repeat("x", 10_000)))
-	h.artifact("app", "v1", typeWasmConfig, typeWasm, wasm)
+	h.artifact("app", "v1", ConfigType, ModuleType, wasm)
 	s, _ := openStore(t, nil)
-	p, err := s.openPartial(describe(t, typeWasm, wasm))
+	p, err := s.openPartial(describe(t, ModuleType, wasm))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func (s *Store) forgetBlobs(t *testing.T) {
 
 func TestBusyAndHangingRegistries(t *testing.T) {
 	h := newHub(t)
-	h.artifact("app", "v1", typeWasmConfig, typeWasm, command())
+	h.artifact("app", "v1", ConfigType, ModuleType, command())
 	var n atomic.Int64
 	h.before = func(w http.ResponseWriter, _ *http.Request) bool {
 		if n.Add(1)%2 == 0 {
@@ -325,8 +325,8 @@ func TestBusyAndHangingRegistries(t *testing.T) {
 func TestManyPullsAtOnceFetchOnce(t *testing.T) {
 	h := newHub(t)
 	wasm := command(custom("v", strings.Repeat("x", 100_000)))
-	h.artifact("app", "v1", typeWasmConfig, typeWasm, wasm)
-	blob := describe(t, typeWasm, wasm).Digest.String()
+	h.artifact("app", "v1", ConfigType, ModuleType, wasm)
+	blob := describe(t, ModuleType, wasm).Digest.String()
 	var fetched atomic.Int64
 	h.before = func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, blob) {

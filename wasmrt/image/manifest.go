@@ -15,11 +15,15 @@ import (
 	"edgepod/wasmrt/image/inspect"
 )
 
-// The media types of what is in use beside ordinary images.
+// The media types of a module as an OCI artifact: of its one layer, and of its configuration.
 const (
-	typeWasm           types.MediaType = "application/wasm"
-	typeWasmConfig     types.MediaType = "application/vnd.wasm.config.v0+json"
-	typeWasmConfigOld  types.MediaType = "application/vnd.wasm.config.v1+json"
+	ModuleType types.MediaType = "application/wasm"
+	ConfigType types.MediaType = "application/vnd.wasm.config.v0+json"
+)
+
+// The media types of what else is in use beside ordinary images.
+const (
+	typeConfigOld      types.MediaType = "application/vnd.wasm.config.v1+json"
 	typeSpinConfig     types.MediaType = "application/vnd.fermyon.spin.application.v1+config"
 	typeContentLayer   types.MediaType = "application/vnd.wasm.content.layer.v1+wasm"
 	typeModuleLayer    types.MediaType = "application/vnd.module.wasm.content.layer.v1+wasm"
@@ -27,7 +31,7 @@ const (
 )
 
 // moduleLayers are the types of layers that are a module as it is, and no archive.
-var moduleLayers = []types.MediaType{typeWasm, typeContentLayer, typeModuleLayer, typeComponentLayer}
+var moduleLayers = []types.MediaType{ModuleType, typeContentLayer, typeModuleLayer, typeComponentLayer}
 
 // variantAnnotation marks ordinary images that hold a module.
 const variantAnnotation = "module.wasm.image/variant"
@@ -174,7 +178,7 @@ func shapeOf(m *v1.Manifest) (shape, error) {
 		return 0, problem("it is an application for Spin, whose modules are components that serve HTTP for Spin alone; " +
 			"build the program as a WASI command (wasm32-wasip1 with a main function) that listens itself")
 	}
-	wasmConfig := m.Config.MediaType == typeWasmConfig || m.Config.MediaType == typeWasmConfigOld
+	wasmConfig := m.Config.MediaType == ConfigType || m.Config.MediaType == typeConfigOld
 	modules := 0
 	for _, l := range m.Layers {
 		switch {

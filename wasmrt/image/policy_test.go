@@ -31,7 +31,7 @@ func outcome(e Entry, err error) string {
 
 func TestPoliciesMeanWhatTheyMeanToTheKubelet(t *testing.T) {
 	h := newHub(t)
-	first := h.artifact("app", "v1", typeWasmConfig, typeWasm, command())
+	first := h.artifact("app", "v1", ConfigType, ModuleType, command())
 	s, _ := openStore(t, nil)
 	pull := func(policy sandbox.PullPolicy, want string, digest string) {
 		t.Helper()
@@ -43,7 +43,7 @@ func TestPoliciesMeanWhatTheyMeanToTheKubelet(t *testing.T) {
 	pull(sandbox.PullNever, sandbox.ReasonErrImageNeverPull, "")
 	pull(sandbox.PullIfNotPresent, "pulled", first.Digest.String())
 	pull(sandbox.PullAlways, "cached", first.Digest.String())
-	second := h.artifact("app", "v1", typeWasmConfig, typeWasm, command(custom("v", "2")))
+	second := h.artifact("app", "v1", ConfigType, ModuleType, command(custom("v", "2")))
 	pull(sandbox.PullIfNotPresent, "cached", first.Digest.String())
 	pull(sandbox.PullNever, "cached", first.Digest.String())
 	pull(sandbox.PullAlways, "pulled", second.Digest.String())
@@ -69,7 +69,7 @@ func locked(w http.ResponseWriter, r *http.Request) bool {
 
 func TestPrivateImagesAreForThoseWhoMayPullThem(t *testing.T) {
 	h := newHub(t)
-	h.artifact("app", "v1", typeWasmConfig, typeWasm, command())
+	h.artifact("app", "v1", ConfigType, ModuleType, command())
 	h.before = locked
 	s, _ := openStore(t, nil)
 	pull := func(policy sandbox.PullPolicy, user string) string {
@@ -134,11 +134,11 @@ func TestWhatNamesMean(t *testing.T) {
 	own, world := newHub(t), newHub(t)
 	marked := func(text string) []byte { return command(custom("v", text)) }
 	for repo, text := range map[string]string{"a/app": "a", "b/app": "b", "kube-public/app": "public", "a/team/app": "a team"} {
-		own.artifact(repo, "latest", typeWasmConfig, typeWasm, marked(text))
+		own.artifact(repo, "latest", ConfigType, ModuleType, marked(text))
 	}
-	own.artifact("a/nginx", "v9", typeWasmConfig, typeWasm, marked("a nginx"))
+	own.artifact("a/nginx", "v9", ConfigType, ModuleType, marked("a nginx"))
 	for repo, text := range map[string]string{"app": "world", "other": "world other", "nginx": "world nginx"} {
-		world.artifact(repo, "latest", typeWasmConfig, typeWasm, marked(text))
+		world.artifact(repo, "latest", ConfigType, ModuleType, marked(text))
 	}
 	builtins := fstest.MapFS{"web.wasm": {Data: marked("built-in web")}, "pause.wasm": {Data: marked("built-in pause")}}
 	known := map[string]string{}
@@ -223,7 +223,7 @@ func TestWhatNamesMean(t *testing.T) {
 
 func TestAnOutageDoesNotChangeWhatANameMeans(t *testing.T) {
 	own, world := newHub(t), newHub(t)
-	world.artifact("app", "latest", typeWasmConfig, typeWasm, command(custom("v", "world")))
+	world.artifact("app", "latest", ConfigType, ModuleType, command(custom("v", "world")))
 	down := false
 	reach := cluster(own)
 	s, _ := openStore(t, func(c *Config) {
@@ -247,7 +247,7 @@ func TestAnOutageDoesNotChangeWhatANameMeans(t *testing.T) {
 	if err != nil || !strings.HasPrefix(first.ID, world.host()) {
 		t.Fatalf("%+v, %v, want the world's", first, err)
 	}
-	own.artifact("a/app", "latest", typeWasmConfig, typeWasm, command(custom("v", "own")))
+	own.artifact("a/app", "latest", ConfigType, ModuleType, command(custom("v", "own")))
 	down = true
 	if e, err := pull(sandbox.PullIfNotPresent); err != nil || e.Digest != first.Digest || e.ID != first.ID {
 		t.Errorf("what was meant before is here, and %+v, %v came", e, err)

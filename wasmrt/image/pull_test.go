@@ -28,8 +28,8 @@ func TestEveryLayoutOfModulesInRegistriesIsPulled(t *testing.T) {
 	wasm := command(custom("producers", "\x00"))
 	files := gzipped(t, tarOf(t, map[string]string{"app/main.wasm": string(wasm), "etc/motd": "hi"}))
 	compat := picture{config: v1.ConfigFile{OS: "wasi", Architecture: "wasm", Config: v1.Config{Entrypoint: []string{"/app/main.wasm"}, Env: []string{"A=b"}}}, layers: [][]byte{files}}
-	h.artifact("cncf", "v1", typeWasmConfig, typeWasm, wasm)
-	h.artifact("legacy", "v1", typeWasmConfigOld, typeContentLayer, wasm)
+	h.artifact("cncf", "v1", ConfigType, ModuleType, wasm)
+	h.artifact("legacy", "v1", typeConfigOld, typeContentLayer, wasm)
 	h.artifact("runwasi", "v1", types.OCIConfigJSON, typeComponentLayer, wasm)
 	h.artifact("istio", "v1", "application/vnd.module.wasm.config.v1+json", typeModuleLayer, wasm)
 	h.picture("compat", "v1", compat)
@@ -131,8 +131,8 @@ func TestWhatCannotRunFromARegistryIsRefusedWithAReason(t *testing.T) {
 	h.picture("elf", "v1", elf)
 	h.artifact("spin", "v1", typeSpinConfig, typeContentLayer, command())
 	h.artifact("chart", "v1", "application/vnd.cncf.helm.config.v1+json", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", []byte("x"))
-	h.artifact("component", "v1", typeWasmConfig, typeWasm, []byte("\x00asm\x0d\x00\x01\x00"))
-	h.artifact("text", "v1", typeWasmConfig, typeWasm, []byte("hello"))
+	h.artifact("component", "v1", ConfigType, ModuleType, []byte("\x00asm\x0d\x00\x01\x00"))
+	h.artifact("text", "v1", ConfigType, ModuleType, []byte("hello"))
 	two := picture{config: v1.ConfigFile{OS: "wasi", Architecture: "wasm"}, layers: [][]byte{tarOf(t, map[string]string{"a.wasm": string(command()), "b.wasm": string(command())})}}
 	h.picture("two", "v1", two)
 	h.index("empty", "v1")
