@@ -20,11 +20,10 @@ import (
 )
 
 type inspectOptions struct {
-	client  *client
-	images  imageOptions
-	output  string
-	all     bool
-	aliases bool
+	client *client
+	images imageOptions
+	output string
+	all    bool
 }
 
 func inspectCommand(a *app) *cobra.Command {
@@ -54,7 +53,7 @@ name it and fetched with the credentials that docker knows.`,
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "json: everything, for programs")
 	f.BoolVar(&o.all, "all", false, "show long lists to their end")
-	f.BoolVar(&o.aliases, "image-aliases", true, "let names that tutorials use, such as nginx, stand for built-in images")
+	f.BoolVar(&o.images.aliases, "image-aliases", true, "let names that tutorials use, such as nginx, stand for built-in images")
 	f.StringVar(&o.images.registries, "registries", "", "YAML file that says how image registries are reached, as for nodes")
 	return cmd
 }
@@ -89,14 +88,13 @@ func (o *inspectOptions) inspect(ctx context.Context, arg string) (*inspect.Repo
 	}
 	defer os.RemoveAll(dir)
 	config := image.Config{
-		Dir: dir, ImageDirs: []string{"/"}, Builtins: guest.Modules(), Offered: process.Offered, Aliases: o.aliases,
+		Dir: dir, ImageDirs: []string{"/"}, Builtins: guest.Modules(), Offered: process.Offered, Aliases: o.images.aliases,
 		Limits: image.Limits{Module: inspectLimit},
 	}
-	if o.images.registries != "" {
-		if config.Registries, err = readRegistries(o.images.registries); err != nil {
-			return nil, fmt.Errorf("--registries %s: %w", o.images.registries, err)
-		}
+	if err := o.images.findRegistries(); err != nil {
+		return nil, err
 	}
+	config.Registries = o.images.found
 	req := sandbox.PullRequest{Ref: fileReference(arg), Policy: sandbox.PullAlways}
 	if !filepath.IsAbs(req.Ref) {
 		o.findCluster(&config, &req)

@@ -84,13 +84,18 @@ func (o *imageOptions) check() error {
 	if o.compileCPU < 0 {
 		errs = append(errs, fmt.Errorf("--compile-cpu %v is negative", o.compileCPU))
 	}
-	if o.registries != "" {
-		var err error
-		if o.found, err = readRegistries(o.registries); err != nil {
-			errs = append(errs, fmt.Errorf("--registries %s: %w", o.registries, err))
-		}
+	return errors.Join(append(errs, o.findRegistries())...)
+}
+
+// findRegistries reads the file of registries, if one is named.
+func (o *imageOptions) findRegistries() (err error) {
+	if o.registries == "" {
+		return nil
 	}
-	return errors.Join(errs...)
+	if o.found, err = readRegistries(o.registries); err != nil {
+		return fmt.Errorf("--registries %s: %w", o.registries, err)
+	}
+	return nil
 }
 
 // maxRegistriesFile bounds the file of registries.
