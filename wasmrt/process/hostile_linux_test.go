@@ -56,6 +56,30 @@ func TestHostileGuestsEndAloneAndSayWhy(t *testing.T) {
 	}
 }
 
+func TestGuestWhoseMemoryIsTooSmallToLoadItIsToldSo(t *testing.T) {
+	r := open(t, t.TempDir())
+	s := create(t, r, "pod1")
+	refused := 0
+	for mib := int64(3); mib <= 12; mib++ {
+		id := "c" + itoa(int(mib))
+		c := spec(t, r, id, "guest.wasm", "exit", "0")
+		c.Limits.Memory = mib << 20
+		_, err := s.Start(t.Context(), c)
+		if err == nil {
+			await(t, s, id)
+			continue
+		}
+		refused++
+		var wrong *sandbox.StartError
+		if !errors.As(err, &wrong) || !strings.Contains(wrong.Message, "memory limit") {
+			t.Errorf("with %d MiB: %v, want a word about the limit", mib, err)
+		}
+	}
+	if refused == 0 {
+		t.Error("every limit was enough")
+	}
+}
+
 func TestTrapNamesItsFunctions(t *testing.T) {
 	r := open(t, t.TempDir())
 	s := create(t, r, "pod1")

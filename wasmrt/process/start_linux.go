@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -220,21 +221,24 @@ func (a *attempt) running(proc *proc, answer container.Answer) (sandbox.Status, 
 
 // diedEarly says why a process ended before its guest began.
 func (a *attempt) diedEarly(ctx context.Context, err error) error {
+	complaint := a.complaint()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("start container %s: %w", a.spec.ID, ctx.Err())
-	case a.oomKilled():
+	case a.oomKilled(), a.spec.Limits.Memory > 0 && outOfMemory.MatchString(complaint):
 		return &sandbox.StartError{
 			Reason: sandbox.ReasonRunContainerError,
 			Message: fmt.Sprintf("the memory limit of %d MiB is too small to load the module: raise limits.memory",
 				a.spec.Limits.Memory>>20),
 		}
-	}
-	if complaint := a.complaint(); complaint != "" {
+	case complaint != "":
 		return &sandbox.StartError{Reason: sandbox.ReasonRunContainerError, Message: complaint}
 	}
 	return fmt.Errorf("the container's process ended before its guest began: %w", err)
 }
+
+// outOfMemory is how the engine and Go crash where no control group holds the memory, but a limit of the process does.
+var outOfMemory = regexp.MustCompile(`cannot allocate memory|out of memory|failed to (reserve|commit|allocate)`)
 
 // complaint is the beginning of what the engine wrote to its standard error.
 func (a *attempt) complaint() string {
