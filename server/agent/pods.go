@@ -1,11 +1,12 @@
 package agent
 
 import (
-	"os"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"edgepod/wasmrt/sandbox/guestfiles"
 )
 
 // podStore is the agent as the store of the reflector of its node's pods: it hands each to its worker. A pod that was
@@ -95,7 +96,7 @@ func (a *Agent) sweep() {
 		if used[path] {
 			continue
 		}
-		if err := os.RemoveAll(path); err != nil {
+		if err := guestfiles.Remove(path); err != nil {
 			a.Log.Error("remove the folder of a pod that is gone", "folder", path, "err", err)
 		}
 	}

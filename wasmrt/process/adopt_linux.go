@@ -15,6 +15,7 @@ import (
 	"edgepod/wasmrt/atomicfile"
 	"edgepod/wasmrt/cgroup"
 	"edgepod/wasmrt/sandbox"
+	"edgepod/wasmrt/sandbox/guestfiles"
 )
 
 // maxSpec bounds the files that this package writes.
@@ -170,7 +171,7 @@ func (a *attempt) adopt() bool {
 	file := filepath.Join(a.dir, statusFile)
 	var s storedStatus
 	if err := atomicfile.ReadJSON(file, &s, maxSpec); errors.Is(err, fs.ErrNotExist) {
-		if err := errors.Join(r.groups.Kill(a.group), r.groups.Remove(a.group), os.RemoveAll(a.dir)); err != nil {
+		if err := errors.Join(r.groups.Kill(a.group), r.groups.Remove(a.group), guestfiles.Remove(a.dir)); err != nil {
 			r.log.Error("clear up a container that never began", "container", a.spec.ID, "err", err)
 		}
 		return false

@@ -15,6 +15,7 @@ import (
 	"edgepod/wasmrt/atomicfile"
 	"edgepod/wasmrt/cgroup"
 	"edgepod/wasmrt/sandbox"
+	"edgepod/wasmrt/sandbox/guestfiles"
 )
 
 const (
@@ -290,7 +291,7 @@ func (p *pod) Forget(ctx context.Context, id string) error {
 		return fmt.Errorf("forget container %s: it has not ended", id)
 	}
 	p.drop(a)
-	return os.RemoveAll(a.dir)
+	return guestfiles.Remove(a.dir)
 }
 
 // drop takes the attempt off the list; the caller holds the lock.
@@ -319,7 +320,7 @@ func (p *pod) Remove(ctx context.Context) error {
 			return errors.Join(append(errs, err)...)
 		}
 	}
-	if err := errors.Join(append(errs, os.RemoveAll(p.dir))...); err != nil {
+	if err := errors.Join(append(errs, guestfiles.Remove(p.dir))...); err != nil {
 		return fmt.Errorf("remove sandbox %s: %w", p.stored.Spec.ID, err)
 	}
 	p.mu.Lock()

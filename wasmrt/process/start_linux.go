@@ -16,6 +16,7 @@ import (
 	"edgepod/wasmrt/container"
 	"edgepod/wasmrt/image"
 	"edgepod/wasmrt/sandbox"
+	"edgepod/wasmrt/sandbox/guestfiles"
 )
 
 // The files and folders of an attempt.
@@ -115,7 +116,7 @@ func (a *attempt) discard() error {
 	close(a.done)
 	a.pod.mu.Unlock()
 	defer close(a.cleared)
-	return errors.Join(a.pod.rt.groups.Remove(a.group), os.RemoveAll(a.dir))
+	return errors.Join(a.pod.rt.groups.Remove(a.group), guestfiles.Remove(a.dir))
 }
 
 // start makes the attempt's files and its process, and returns when its guest is about to run.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -42,7 +44,11 @@ func (f Folder) Exceeded(ctx context.Context, pod *corev1.Pod) (*corev1.Volume, 
 	return nil, nil
 }
 
-// holdsMore tells whether the files beneath dir take more than most bytes of the disk. One with several names counts once.
+// maxDepth is how deep folders are counted: each level costs more than the one above, and no program needs so many.
+const maxDepth = 256
+
+// holdsMore tells whether the files beneath dir take more than most bytes of the disk. One with several names counts once;
+// folders below maxDepth count as more than any limit.
 func holdsMore(ctx context.Context, dir string, most int64) (bool, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,9 +60,13 @@ func holdsMore(ctx context.Context, dir string, most int64) (bool, error) {
 	defer root.Close()
 	var total int64
 	counted := map[uint64]bool{}
-	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if strings.Count(path, "/") >= maxDepth {
+			total = math.MaxInt64
+			return fs.SkipAll
 		}
 		if err != nil {
 			return nil

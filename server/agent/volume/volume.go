@@ -18,6 +18,7 @@ import (
 
 	"edgepod/server/agent/podvalue"
 	"edgepod/wasmrt/sandbox"
+	"edgepod/wasmrt/sandbox/guestfiles"
 )
 
 // Folder is the volumes of one pod. Only one goroutine may use it at a time.
@@ -153,43 +154,4 @@ func (f Folder) source(v *corev1.Volume, m *corev1.VolumeMount, env *podvalue.En
 
 // Remove removes the volumes with all that is in them. It follows no links, and takes away folders that guests have
 // locked. Removing what is not there is no error.
-func (f Folder) Remove() error {
-	err := os.RemoveAll(f.Dir)
-	if err == nil || !os.IsPermission(err) {
-		return err
-	}
-	root, err := os.OpenRoot(filepath.Dir(f.Dir))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	unlock(root, filepath.Base(f.Dir))
-	return os.RemoveAll(f.Dir)
-}
-
-// unlock lets the owner into name and all folders beneath. What it can't change, the removal will report.
-func unlock(root *os.Root, name string) {
-	if info, err := root.Lstat(name); err != nil || !info.IsDir() {
-		return
-	}
-	if err := root.Chmod(name, 0o700); err != nil {
-		return
-	}
-	sub, err := root.OpenRoot(name)
-	if err != nil {
-		return
-	}
-	defer sub.Close()
-	dir, err := sub.Open(".")
-	if err != nil {
-		return
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return
-	}
-	for _, child := range names {
-		unlock(sub, child)
-	}
-}
+func (f Folder) Remove() error { return guestfiles.Remove(f.Dir) }

@@ -394,3 +394,23 @@ func TestUsageIsWhatTheFilesTake(t *testing.T) {
 		}
 	}
 }
+
+func TestFoldersThatLieDeepAreMoreThanAnyLimit(t *testing.T) {
+	pod := readPod(t, `{spec: {volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]}}`)
+	for levels, want := range map[int]bool{200: false, 300: true} {
+		f := volume.Folder{Dir: filepath.Join(t.TempDir(), "volumes")}
+		deep := filepath.Join(f.Dir, "v") + strings.Repeat("/d", levels)
+		if err := errors.Join(f.Prepare(podvalue.Context{Pod: pod}), os.MkdirAll(deep, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := f.Exceeded(t.Context(), pod); err != nil || (v != nil) != want {
+			t.Errorf("%d levels: %v, %v; exceeded is wanted: %v", levels, v, err, want)
+		}
+		if err := f.Remove(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(f.Dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%d levels are still there: %v", levels, err)
+		}
+	}
+}
