@@ -74,35 +74,42 @@ func Prepare(dir string, t Toolchain) (Overlay, error) {
 	place := filepath.Join(dir, key(files, t))
 	made := Overlay{List: filepath.Join(place, listName), Root: t.Root}
 	beneath, err := filepath.Rel(t.ModCache, t.Root)
-	linked := t.ModCache != "" && err == nil && filepath.IsLocal(beneath)
-	if linked {
+	if t.ModCache != "" && err == nil && filepath.IsLocal(beneath) {
 		made.Root = filepath.Join(place, "go")
 	}
 	if _, err := os.Stat(made.List); err == nil {
 		return made, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := made.fill(dir, place, t.Root, files); err != nil {
 		return Overlay{}, err
+	}
+	return made, nil
+}
+
+// fill makes the folder place beneath dir, wholly or not at all. Others may be making it at the same time.
+func (o Overlay) fill(dir, place, root string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
 	temporary, err := os.MkdirTemp(dir, ".new-")
 	if err != nil {
-		return Overlay{}, err
+		return err
 	}
 	defer os.RemoveAll(temporary)
-	if linked {
-		if err := os.Symlink(t.Root, filepath.Join(temporary, "go")); err != nil {
-			return Overlay{}, err
+	if o.Root != root {
+		if err := os.Symlink(root, filepath.Join(temporary, "go")); err != nil {
+			return err
 		}
 	}
-	if err := write(temporary, place, made.Root, files); err != nil {
-		return Overlay{}, err
+	if err := write(temporary, place, o.Root, files); err != nil {
+		return err
 	}
 	if err := os.Rename(temporary, place); err != nil {
-		if _, other := os.Stat(made.List); other != nil {
-			return Overlay{}, err
+		if _, other := os.Stat(o.List); other != nil {
+			return err
 		}
 	}
-	return made, nil
+	return nil
 }
 
 // contents returns the files to add, by their path in the standard library.
