@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,16 +86,29 @@ func credentials(auths map[string]entry) ([]sandbox.Credential, error) {
 		return nil, fmt.Errorf("it has more than %d entries", maxEntries)
 	}
 	var out []sandbox.Credential
-	for server, e := range auths {
-		c, err := e.credential(server)
+	var empty error
+	for _, server := range slices.Sorted(maps.Keys(auths)) {
+		c, err := auths[server].credential(server)
 		if err != nil {
-			return nil, fmt.Errorf("its entry for %q: %w", server, err)
+			err = fmt.Errorf("its entry for %q: %w", clip(server), err)
 		}
-		out = append(out, c)
+		switch {
+		case errors.Is(err, errEmpty): // as docker leaves it where a program keeps the password
+			empty = cmp.Or(empty, err)
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return nil, empty
 	}
 	Sort(out)
 	return out, nil
 }
+
+var errEmpty = errors.New("it has neither a name with password nor a token")
 
 func (e entry) credential(server string) (sandbox.Credential, error) {
 	c := sandbox.Credential{
@@ -120,9 +134,18 @@ func (e entry) credential(server string) (sandbox.Credential, error) {
 		}
 	}
 	if c.Username == "" && c.Password == "" && c.IdentityToken == "" && c.RegistryToken == "" {
-		return sandbox.Credential{}, errors.New("it has neither a name with password nor a token")
+		return sandbox.Credential{}, errEmpty
 	}
 	return c, nil
+}
+
+// clip keeps what a user wrote short enough for a message.
+func clip(text string) string {
+	const most = 100
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
 }
 
 // padded completes base64 that was written without its padding.

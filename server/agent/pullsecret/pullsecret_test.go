@@ -23,7 +23,8 @@ func TestReadGivesEveryEntryTheMoreSpecificFirst(t *testing.T) {
 		"registry.example": {"auth": "` + encoded("a:b:c") + `", "email": "x@example.org"},
 		"https://registry.example/team": {"username": "u", "password": "p"},
 		"tokens.example:5000": {"identitytoken": "id", "auth": "` + encoded("<token>:") + `"},
-		"*.wild.example": {"registrytoken": "rt"}
+		"*.wild.example": {"registrytoken": "rt"},
+		"kept.example": {}
 	}, "credsStore": "desktop"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +67,7 @@ func TestReadSaysWhatIsWrongAndNothingOfTheContent(t *testing.T) {
 		"no base64":      {configJSON(`{"auths": {"a": {"auth": "` + hidden + `!"}}}`), "not in base64"},
 		"no colon":       {configJSON(`{"auths": {"a": {"auth": "` + encoded(hidden) + `"}}}`), "NAME:PASSWORD"},
 		"empty entry":    {configJSON(`{"auths": {"a": {}}}`), `"a": it has neither`},
+		"long server":    {configJSON(`{"auths": {"` + strings.Repeat("a", 5000) + `": {}}}`), `aaa…": it has neither`},
 		"line break":     {configJSON(`{"auths": {"a": {"username": "u", "password": "` + hidden + `\n"}}}`), "line break"},
 		"long value":     {configJSON(`{"auths": {"a": {"password": "` + strings.Repeat("x", maxValue+1) + `"}}}`), "longer"},
 		"many entries":   {configJSON(`{"auths": {` + strings.Join(many, ",") + `}}`), "entries"},
