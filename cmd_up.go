@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"edgepod/server/agent"
 )
 
 type upOptions struct {
@@ -90,11 +92,9 @@ func newLog(w io.Writer, level slog.Level) *slog.Logger {
 // demoted takes what Kubernetes' client code says for debugging: the parts that use it tell users themselves what failed.
 type demoted struct{ slog.Handler }
 
-// Enabled tells whether debugging is logged. The bodies of requests and answers, which are at verbosity 8, never are: they may
-// hold secrets.
+// Enabled tells whether debugging is logged. The bodies of requests and answers never are.
 func (d demoted) Enabled(ctx context.Context, level slog.Level) bool {
-	const bodies slog.Level = -8
-	return level > bodies && d.Handler.Enabled(ctx, slog.LevelDebug)
+	return level > agent.LevelBodies && d.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
 // Handle logs the record at level debug.

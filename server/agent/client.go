@@ -129,12 +129,13 @@ type untilDone struct {
 	done <-chan struct{}
 }
 
-// bodies is the level at which client-go logs them: its verbosity of 8.
-const bodies slog.Level = -8
+// LevelBodies is the level at which client-go logs the bodies of requests and answers: its verbosity of 8. They may hold secrets,
+// and are never to be logged.
+const LevelBodies slog.Level = -8
 
 // Enabled implements slog.Handler.
 func (h untilDone) Enabled(ctx context.Context, level slog.Level) bool {
-	if level <= bodies {
+	if level <= LevelBodies {
 		return false
 	}
 	select {
