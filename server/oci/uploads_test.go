@@ -275,7 +275,7 @@ func (s trickle) Read(p []byte) (int, error) {
 }
 
 func TestWhoSendsTooSlowlyIsCutOffAndKeepsNobodyOut(t *testing.T) {
-	c := alone(t, func(config *oci.Config) { config.Pace, config.Writes = 200*time.Millisecond, 2 })
+	c := alone(t, func(config *oci.Config) { config.Pace, config.Writes = time.Second, 2 })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wait sync.WaitGroup
@@ -293,7 +293,7 @@ func TestWhoSendsTooSlowlyIsCutOffAndKeepsNobodyOut(t *testing.T) {
 }
 
 func TestWhoReadsTooSlowlyKeepsNobodyOut(t *testing.T) {
-	c := alone(t, func(config *oci.Config) { config.Pace, config.Reads = 200*time.Millisecond, 1 })
+	c := alone(t, func(config *oci.Config) { config.Pace, config.Reads = time.Second, 1 })
 	path := "/v2/default/app/blobs/" + c.pushBlob("default/app", noise(16<<20))
 	config := c.client.Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.NextProtos = []string{"http/1.1"}
