@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"edgepod/wasmrt/guest/guesttest"
 )
 
 // TestMain lets the test's own program be a container that holds ports until it is killed.
@@ -47,20 +49,8 @@ func hold(dir string) {
 
 var addr = netip.MustParseAddrPort
 
-// pod makes a pod's folder, with a path that is short enough.
-func pod(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
+// pod makes a folder for a pod's network.
+var pod = guesttest.Dir
 
 // container opens the network of a container in a pod.
 func container(t testing.TB, dir string) *Local {

@@ -5,27 +5,15 @@ package wasi
 import (
 	"encoding/binary"
 	"net/netip"
-	"os"
 	"testing"
 
 	"edgepod/wasmrt/fs"
+	"edgepod/wasmrt/guest/guesttest"
 	"edgepod/wasmrt/net"
 )
 
-// pod makes a folder for a pod's network, with a path that is short enough.
-func pod(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
+// pod makes a folder for a pod's network.
+var pod = guesttest.Dir
 
 // network opens the network of a container of the pod.
 func network(t testing.TB, dir string) *net.Local {

@@ -31,18 +31,28 @@ type Pod struct {
 // NewPod makes a pod whose folders are gone with the test.
 func NewPod(t testing.TB, hostname string) *Pod {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pod") // a short path, as those of sockets must be
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	// It is built without the race detector, with which the compiler of modules takes ten times as long.
 	program := filepath.Join(t.TempDir(), "run")
 	build := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", program, "edgepod/wasmrt/guest/guesttest/run")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	return &Pod{t: t, hostname: hostname, network: dir, program: program}
+	return &Pod{t: t, hostname: hostname, network: Dir(t), program: program}
+}
+
+// Dir makes a folder for a pod's network, with a path that is short enough for sockets. It is gone with the test.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // Container is what one container's guest is started with.
