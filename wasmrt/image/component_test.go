@@ -12,15 +12,6 @@ import (
 	"edgepod/wasmrt/sandbox"
 )
 
-// component wraps core modules.
-func component(modules ...[]byte) []byte {
-	out := []byte("\x00asm\x0d\x00\x01\x00")
-	for _, m := range modules {
-		out = append(out, sec(1, m...)...)
-	}
-	return out
-}
-
 func TestTheModuleIsCutOutOfAnAdaptedComponent(t *testing.T) {
 	data := component(command(custom("name", "\x01\x04\x01\x00\x01f")), importing("wasi:cli/exit@0.2.0", "exit"))
 	h := newHub(t)

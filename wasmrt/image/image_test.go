@@ -3,7 +3,6 @@ package image
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -15,22 +14,16 @@ import (
 	"testing/fstest"
 	"time"
 
+	"edgepod/wasmrt/image/imagetest"
 	"edgepod/wasmrt/image/module"
 	"edgepod/wasmrt/sandbox"
 )
 
-// wasm puts sections behind the header of a core module.
-func wasm(sections ...[]byte) []byte {
-	return append([]byte("\x00asm\x01\x00\x00\x00"), slices.Concat(sections...)...)
-}
-
-func sec(id byte, payload ...byte) []byte {
-	return append(binary.AppendUvarint([]byte{id}, uint64(len(payload))), payload...)
-}
-
-func text(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
-
-func custom(name, content string) []byte { return sec(0, append(text(name), content...)...) }
+// The parts of modules and layers.
+var (
+	wasm, sec, text, custom, component = imagetest.Module, imagetest.Section, imagetest.Text, imagetest.Custom, imagetest.Component
+	gzipped, zstded                    = imagetest.Gzip, imagetest.Zstd
+)
 
 // command is the smallest module that runs, with extra sections in their places, and custom ones first.
 func command(extra ...[]byte) []byte {

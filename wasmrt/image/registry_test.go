@@ -194,29 +194,6 @@ func tarOf(t testing.TB, files map[string]string) []byte {
 	return out.Bytes()
 }
 
-func gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-func zstded(t testing.TB, data []byte) []byte {
-	t.Helper()
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	return w.EncodeAll(data, nil)
-}
-
 // index pushes an index of images.
 func (h *hub) index(repo, tag string, images ...v1.Descriptor) v1.Descriptor {
 	h.t.Helper()

@@ -2,7 +2,6 @@ package inspect_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -12,21 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"edgepod/wasmrt/image/imagetest"
 	"edgepod/wasmrt/image/inspect"
 	"edgepod/wasmrt/image/module"
 )
 
-func wasm(sections ...[]byte) []byte {
-	return append([]byte("\x00asm\x01\x00\x00\x00"), slices.Concat(sections...)...)
-}
-
-func sec(id byte, payload ...byte) []byte {
-	return append(binary.AppendUvarint([]byte{id}, uint64(len(payload))), payload...)
-}
-
-func text(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
-
-func custom(name, content string) []byte { return sec(0, append(text(name), content...)...) }
+var (
+	wasm, sec, text, custom = imagetest.Module, imagetest.Section, imagetest.Text, imagetest.Custom
+	component               = imagetest.Component
+)
 
 // imports is an import section of functions without parameters.
 func imports(names ...[2]string) []byte {
@@ -101,9 +94,6 @@ func TestAReportGroupsImportsByWhatTheyAreFor(t *testing.T) {
 }
 
 func TestWhatIsWrongIsSaid(t *testing.T) {
-	component := func(core []byte) []byte {
-		return append([]byte("\x00asm\x0d\x00\x01\x00"), sec(1, core...)...)
-	}
 	runs := wasm(sec(1, 1, 0x60, 0, 0), sec(3, 1, 0), export("_start"), sec(10, 1, 2, 0, 0x0b))
 	for name, tt := range map[string]struct {
 		data []byte

@@ -3,7 +3,6 @@ package layer
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +16,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/zstd"
+
+	"edgepod/wasmrt/image/imagetest"
 )
 
-// pack makes an archive of headers, whose content is in their Xattrs-free Linkname for files.
+var gzipped, zstded = imagetest.Gzip, imagetest.Zstd
+
+// pack makes an archive of headers. The content of files is in their Linkname.
 func pack(t testing.TB, entries ...tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -319,32 +321,6 @@ func TestApplyEndsWithItsContext(t *testing.T) {
 	if _, err := Apply(ctx, newPlace(t).root, bytes.NewReader(pack(t, file("a", "b"))), budget()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it cancelled", err)
 	}
-}
-
-func gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-func zstded(t testing.TB, data []byte) []byte {
-	t.Helper()
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = w.Close() }()
-	return w.EncodeAll(data, nil)
 }
 
 // wideZstd is a frame that asks for a window of 128 MiB, and holds a small archive in one block as it is.

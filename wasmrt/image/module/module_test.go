@@ -10,20 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"edgepod/wasmrt/image/imagetest"
 	"edgepod/wasmrt/image/module"
 )
 
-const header = "\x00asm\x01\x00\x00\x00"
-
-func wasm(sections ...[]byte) []byte { return append([]byte(header), slices.Concat(sections...)...) }
-
-func sec(id byte, payload ...byte) []byte {
-	return append(binary.AppendUvarint([]byte{id}, uint64(len(payload))), payload...)
-}
-
-func text(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
-
-func custom(name, content string) []byte { return sec(0, append(text(name), content...)...) }
+var wasm, sec, text, custom = imagetest.Module, imagetest.Section, imagetest.Text, imagetest.Custom
 
 // body is a module with one function of these instructions.
 func body(code ...byte) []byte {
