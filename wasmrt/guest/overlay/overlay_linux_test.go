@@ -1,6 +1,7 @@
 package overlay_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,14 +95,10 @@ func TestOlderGo(t *testing.T) {
 func buildElsewhere(t *testing.T, name string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	source, err := os.ReadFile(filepath.Join("testdata", name, "main.go"))
+	err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name)))
+	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+name+"\n\ngo 1.25\n"), 0o644))
 	if err != nil {
 		t.Fatal(err)
-	}
-	for file, data := range map[string][]byte{"main.go": source, "go.mod": []byte("module " + name + "\n\ngo 1.25\n")} {
-		if err := os.WriteFile(filepath.Join(dir, file), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
 	if err := (overlay.Build{Dir: dir, Stdout: os.Stderr, Stderr: os.Stderr}).Run(t.Context()); err != nil {
 		t.Fatal(err)

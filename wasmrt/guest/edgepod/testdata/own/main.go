@@ -21,7 +21,10 @@ func main() {
 	for _, c := range []struct {
 		name string
 		run  func(ctx context.Context) error
-	}{{"echo", echo}, {"refused", refused}, {"names", names}, {"deadline", deadline}, {"cancelled", cancelled}, {"in use", inUse}, {"closed", closed}} {
+	}{
+		{"echo", echo}, {"more than wait", crowd}, {"refused", refused}, {"names", names}, {"deadline", deadline},
+		{"cancelled", cancelled}, {"in use", inUse}, {"closed", closed},
+	} {
 		if err := c.run(ctx); err != nil {
 			fmt.Printf("%s: %v\n", c.name, err)
 			os.Exit(1)
@@ -71,6 +74,39 @@ func echo(ctx context.Context) error {
 		return fmt.Errorf("addresses %v and %v", c.LocalAddr(), c.RemoteAddr())
 	}
 	return nil
+}
+
+// crowd makes more connections at once than wait in a listener's queue: the others are made when there is room.
+func crowd(ctx context.Context) error {
+	l, err := edgepod.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	const clients = 400
+	ended := make(chan error, clients)
+	for range clients {
+		go func() {
+			c, err := edgepod.Dial(ctx, "tcp", l.Addr().String())
+			if err == nil {
+				_, err = io.ReadAll(c)
+				c.Close()
+			}
+			ended <- err
+		}()
+	}
+	for range clients {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		c.Close()
+	}
+	var all error
+	for range clients {
+		all = errors.Join(all, <-ended)
+	}
+	return all
 }
 
 func refused(ctx context.Context) error {

@@ -3,13 +3,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -27,6 +24,7 @@ func main() {
 		{"half close", halfClose},
 		{"addresses", addresses},
 		{"many at once", many},
+		{"more than wait", crowd},
 		{"large", large},
 		{"refused", refused},
 		{"port in use", inUse},
@@ -202,6 +200,39 @@ func many() error {
 	return errors.Join(errs...)
 }
 
+// crowd makes more connections at once than wait in a listener's queue: the others are made when there is room.
+func crowd() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	const clients = 400
+	ended := make(chan error, clients)
+	for range clients {
+		go func() {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err == nil {
+				_, err = io.ReadAll(c)
+				c.Close()
+			}
+			ended <- err
+		}()
+	}
+	for range clients {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		c.Close()
+	}
+	var all error
+	for range clients {
+		all = errors.Join(all, <-ended)
+	}
+	return all
+}
+
 func large() error {
 	client, server, err := pair()
 	if err != nil {
@@ -311,235 +342,6 @@ func closeWakes() error {
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("woke with %v", err)
 		}
-	}
-	return nil
-}
-
-func udp() error {
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	client, err := net.ListenPacket("udp", ":0")
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if n, err := client.WriteTo([]byte("ping"), server.LocalAddr()); n != 4 || err != nil {
-		return fmt.Errorf("sent %d, %v", n, err)
-	}
-	text := make([]byte, 100)
-	n, from, err := server.ReadFrom(text)
-	if err != nil || string(text[:n]) != "ping" || from.(*net.UDPAddr).Port != client.LocalAddr().(*net.UDPAddr).Port {
-		return fmt.Errorf("got %q from %v, %v", text[:n], from, err)
-	}
-	to := from.(*net.UDPAddr).AddrPort()
-	if _, err := server.(*net.UDPConn).WriteToUDPAddrPort([]byte("pong"), to); err != nil {
-		return err
-	}
-	n, at, err := client.(*net.UDPConn).ReadFromUDPAddrPort(text)
-	if want := server.LocalAddr().(*net.UDPAddr).AddrPort(); err != nil || string(text[:n]) != "pong" ||
-		netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) != netip.AddrPortFrom(want.Addr().Unmap(), want.Port()) {
-		return fmt.Errorf("got %q from %v, %v", text[:n], at, err)
-	}
-	// What does not fit is cut off.
-	if _, err := client.WriteTo([]byte("longer than it"), server.LocalAddr()); err != nil {
-		return err
-	}
-	if n, _, err := server.ReadFrom(text[:6]); n != 6 || err != nil || string(text[:6]) != "longer" {
-		return fmt.Errorf("of a longer one: %q, %v", text[:n], err)
-	}
-	return nil
-}
-
-func connectedUDP() error {
-	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	client, err := net.Dial("udp", server.LocalAddr().String())
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if _, err := io.WriteString(client, "ping"); err != nil {
-		return err
-	}
-	text := make([]byte, 100)
-	n, _, _, from, err := server.ReadMsgUDP(text, nil)
-	if err != nil || string(text[:n]) != "ping" {
-		return fmt.Errorf("got %q, %v", text[:n], err)
-	}
-	if _, _, err := server.WriteMsgUDP([]byte("pong"), nil, from); err != nil {
-		return err
-	}
-	if n, err = client.Read(text); err != nil || string(text[:n]) != "pong" {
-		return fmt.Errorf("got %q, %v", text[:n], err)
-	}
-	return nil
-}
-
-func udpDeadline() error {
-	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
-		return err
-	}
-	if _, _, err := c.ReadFrom(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("read: %v", err)
-	}
-	return nil
-}
-
-func names() error {
-	ctx := context.Background()
-	addrs, err := net.DefaultResolver.LookupHost(ctx, "localhost")
-	if err != nil || !strings.Contains(strings.Join(addrs, " "), "127.0.0.1") {
-		return fmt.Errorf("localhost: %v, %v", addrs, err)
-	}
-	ips, err := net.DefaultResolver.LookupIP(ctx, "ip4", "localhost")
-	if err != nil || len(ips) != 1 || !ips[0].Equal(net.IPv4(127, 0, 0, 1)) {
-		return fmt.Errorf("localhost over IPv4: %v, %v", ips, err)
-	}
-	var unknown *net.DNSError
-	if _, err := net.LookupHost("nobody.example"); !errors.As(err, &unknown) || !unknown.IsNotFound {
-		return fmt.Errorf("a name that does not exist: %v", err)
-	}
-	if port, err := net.LookupPort("tcp", "http"); port != 80 || err != nil {
-		return fmt.Errorf("port http: %d, %v", port, err)
-	}
-	return nil
-}
-
-func interfaces() error {
-	all, err := net.Interfaces()
-	if err != nil || len(all) == 0 || all[0].Name != "lo" || all[0].Flags&net.FlagLoopback == 0 {
-		return fmt.Errorf("got %v, %v", all, err)
-	}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil || fmt.Sprint(addrs) != "[127.0.0.1/8 ::1/128]" {
-		return fmt.Errorf("addresses: %v, %v", addrs, err)
-	}
-	lo, err := net.InterfaceByName("lo")
-	if err != nil || lo.Index != 1 {
-		return fmt.Errorf("by name: %v, %v", lo, err)
-	}
-	return nil
-}
-
-func control() error {
-	var seen []string
-	hook := func(network, address string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { seen = append(seen, fmt.Sprint(network, " ", address, " ", fd > 2)) })
-	}
-	l, err := (&net.ListenConfig{Control: hook}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	c, err := (&net.Dialer{Control: hook}).Dial("tcp", l.Addr().String())
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if want := "[tcp4 127.0.0.1:0 true tcp4 " + l.Addr().String() + " true]"; fmt.Sprint(seen) != want {
-		return fmt.Errorf("got %v, want %s", seen, want)
-	}
-	return nil
-}
-
-func options() error {
-	client, server, err := pair()
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	defer client.Close()
-	c := client.(*net.TCPConn)
-	return errors.Join(c.SetNoDelay(true), c.SetKeepAlive(true), c.SetKeepAlivePeriod(time.Minute), c.SetLinger(0),
-		c.SetReadBuffer(1<<16), c.SetWriteBuffer(1<<16), c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Count: 3}))
-}
-
-func cancelled() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String()); err == nil || !strings.Contains(err.Error(), "operation was canceled") {
-		return fmt.Errorf("got %v", err)
-	}
-	return nil
-}
-
-func unix() error {
-	if _, err := net.Listen("unix", "/tmp/socket"); !errors.Is(err, syscall.EAFNOSUPPORT) {
-		return fmt.Errorf("got %v", err)
-	}
-	return nil
-}
-
-func web() error {
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, body)
-	})}
-	ended := make(chan error)
-	go func() { ended <- server.Serve(l) }()
-	port := l.Addr().(*net.TCPAddr).Port
-	for i := range 20 {
-		answer, err := http.Post(fmt.Sprintf("http://localhost:%d/path", port), "text/plain", strings.NewReader(fmt.Sprint("body ", i)))
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if want := fmt.Sprint("POST /path body ", i); err != nil || string(text) != want {
-			return fmt.Errorf("got %q, %v", text, err)
-		}
-	}
-	http.DefaultClient.CloseIdleConnections()
-	if err := server.Shutdown(context.Background()); err != nil {
-		return err
-	}
-	if err := <-ended; err != http.ErrServerClosed {
-		return err
-	}
-	return nil
-}
-
-func hostname() error {
-	if name, err := os.Hostname(); name != "web-0" || err != nil {
-		return fmt.Errorf("got %q, %v", name, err)
-	}
-	return nil
-}
-
-// descriptors holds that what is closed is gone: a guest has 1,024 of them.
-func descriptors() error {
-	for range 1500 {
-		client, server, err := pair()
-		if err != nil {
-			return err
-		}
-		client.Close()
-		server.Close()
-		c, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		c.Close()
 	}
 	return nil
 }
