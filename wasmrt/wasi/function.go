@@ -55,12 +55,18 @@ func (h *Host) call(f function, mem guestMemory, stack []uint64) {
 	}
 }
 
+// The host modules.
+const (
+	modulePreview1 = "wasi_snapshot_preview1"
+	moduleUnstable = "wasi_unstable"
+)
+
 // functionsOf returns the functions that a host module offers.
 func functionsOf(module string) []function {
 	switch module {
-	case "wasi_snapshot_preview1":
+	case modulePreview1:
 		return append(preview1(), socketExtension()...)
-	case "wasi_unstable":
+	case moduleUnstable:
 		return unstable()
 	}
 	return nil

@@ -129,7 +129,7 @@ func (h *Host) open() error {
 		return err
 	}
 	if h.cfg.StopDescriptor {
-		return h.addNotice()
+		return h.openStop()
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (h *Host) openStdio() error {
 		d.flags = h.patience()
 	}
 	if _, err := h.add(d); err != nil {
-		return err
+		return fmt.Errorf("standard input: %w", err)
 	}
 	for _, w := range []io.Writer{h.cfg.Stdout, h.cfg.Stderr} {
 		out, err := newOutput(w, h.cfg.TTY)
@@ -169,7 +169,7 @@ func (h *Host) openStdio() error {
 			return fmt.Errorf("output: %w", err)
 		}
 		if _, err := h.add(&descriptor{object: out, base: outputRights}); err != nil {
-			return err
+			return fmt.Errorf("output: %w", err)
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func (l Listener) validate() error {
 func TakesListeners(imports []Import) bool {
 	accepts := false
 	for _, i := range imports {
-		if i.Module != "wasi_snapshot_preview1" {
+		if i.Module != modulePreview1 {
 			continue
 		}
 		switch i.Name {

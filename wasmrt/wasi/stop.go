@@ -90,15 +90,15 @@ func (h *Host) newNotice() (*notice, error) {
 	return n, nil
 }
 
-// addNotice gives the guest its stop descriptor.
-func (h *Host) addNotice() error {
+// openStop gives the guest its stop descriptor.
+func (h *Host) openStop() error {
 	n, err := h.newNotice()
 	if err != nil {
 		return err
 	}
 	fd, err := h.add(&descriptor{object: n, base: inputRights, flags: h.patience()})
 	if err != nil {
-		return err
+		return fmt.Errorf("stop descriptor: %w", err)
 	}
 	h.setEnv(StopVariable, strconv.Itoa(int(fd)))
 	return nil
