@@ -12,101 +12,113 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhatNobodyNeedsIsCollectedInTime lets hours pass.
-func TestWhatNobodyNeedsIsCollectedInTime(t *testing.T) {
+// aging is a depot in a bubble whose clock a test moves on.
+type aging struct {
+	*Depot
+	t    *testing.T
+	used map[Digest]bool
+}
+
+func newAging(t *testing.T) *aging {
+	a := &aging{t: t, used: map[Digest]bool{}}
+	a.Depot = open(t, t.TempDir(), func(config *Config) {
+		config.Grace, config.Abandoned, config.Untagged = time.Hour, 2*time.Hour, 48*time.Hour
+		config.InUse = func(context.Context) (func(Digest) bool, error) {
+			return func(digest Digest) bool { return a.used[digest] }, nil
+		}
+	})
+	return a
+}
+
+// pass lets time pass, and collects.
+func (a *aging) pass(d time.Duration) {
+	a.t.Helper()
+	time.Sleep(d)
+	if err := a.Collect(a.t.Context(), time.Now()); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// has tells of something that was asked for whether it is there as it should be.
+func (a *aging) has(what string, want bool, err error) {
+	a.t.Helper()
+	if (err == nil) != want {
+		a.t.Errorf("%s: there %v (%v), want %v", what, err == nil, err, want)
+	}
+}
+
+func (a *aging) blob(digest Digest) error {
+	file, _, err := a.Blob("a/app", digest)
+	if err == nil {
+		file.Close()
+	}
+	return err
+}
+
+func (a *aging) manifest(digest Digest) error {
+	_, _, err := a.Manifest(a.t.Context(), "a/app", string(digest))
+	return err
+}
+
+func TestBlobsAndUploadsThatNobodyNeedsAreCollectedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		used := map[Digest]bool{}
-		d := open(t, t.TempDir(), func(config *Config) {
-			config.Grace, config.Abandoned, config.Untagged = time.Hour, 2*time.Hour, 48*time.Hour
-			config.InUse = func(context.Context) (func(Digest) bool, error) {
-				return func(digest Digest) bool { return used[digest] }, nil
-			}
-		})
-		collect := func() {
-			t.Helper()
-			if err := d.Collect(t.Context(), time.Now()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		has := func(what string, want bool, err error) {
-			t.Helper()
-			if (err == nil) != want {
-				t.Errorf("%s: there %v (%v), want %v", what, err == nil, err, want)
-			}
-		}
-		blob := func(digest Digest) error {
-			file, _, err := d.Blob("a/app", digest)
-			if err == nil {
-				file.Close()
-			}
-			return err
-		}
-		manifest := func(digest Digest) error {
-			_, _, err := d.Manifest(t.Context(), "a/app", string(digest))
-			return err
-		}
+		d := newAging(t)
 		kept := d.push(t, "a/app", []byte("kept"))
 		d.put(t, "a/app", "v1", "one", kept)
 		idle := d.push(t, "a/app", []byte("idle"))
 		d.push(t, "b/other", []byte("idle"))
 
-		time.Sleep(59 * time.Minute)
-		collect()
-		has("a blob within the grace", true, blob(idle)) // which is asked for by this
-		time.Sleep(59 * time.Minute)
-		collect()
-		has("a blob that was asked for within the grace", true, blob(idle))
-		time.Sleep(61 * time.Minute)
-		collect()
-		has("a blob of no manifest", false, blob(idle))
-		has("a manifest's blob", true, blob(kept))
+		d.pass(59 * time.Minute)
+		d.has("a blob within the grace", true, d.blob(idle)) // which is asked for by this
+		d.pass(59 * time.Minute)
+		d.has("a blob that was asked for within the grace", true, d.blob(idle))
+		d.pass(61 * time.Minute)
+		d.has("a blob of no manifest", false, d.blob(idle))
+		d.has("a manifest's blob", true, d.blob(kept))
 
 		first := d.push(t, "a/app", []byte("first of a slow push"))
 		time.Sleep(50 * time.Minute)
 		d.push(t, "a/app", []byte("second of a slow push"))
-		time.Sleep(50 * time.Minute)
-		collect()
-		has("a blob of a push that goes on", true, blob(first))
+		d.pass(50 * time.Minute)
+		d.has("a blob of a push that goes on", true, d.blob(first))
 
 		id, err := d.Begin("a/app")
-		has("an upload", true, err)
-		time.Sleep(119 * time.Minute)
-		collect()
+		d.has("an upload", true, err)
+		d.pass(119 * time.Minute)
 		_, err = d.Size("a/app", id)
-		has("an upload that rests", true, err)
-		time.Sleep(2 * time.Minute)
-		collect()
+		d.has("an upload that rests", true, err)
+		d.pass(2 * time.Minute)
 		_, err = d.Size("a/app", id)
-		has("an upload that was left alone", false, err)
+		d.has("an upload that was left alone", false, err)
+	})
+}
 
-		tagged, listed, needed, attached, loose := d.put(t, "a/app", "t", "tagged"), d.put(t, "a/app", "", "listed"),
-			d.put(t, "a/app", "", "needed"), Digest(""), d.put(t, "a/app", "", "loose", kept)
-		used[needed] = true
-		for text, m := range map[string]Manifest{"index": {Manifests: []Digest{listed}}, "signature": {Subject: tagged}} {
+func TestManifestsThatNothingNamesAreCollectedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newAging(t)
+		tagged, listed, needed, loose := d.put(t, "a/app", "t", "tagged"), d.put(t, "a/app", "", "listed"),
+			d.put(t, "a/app", "", "needed"), d.put(t, "a/app", "", "loose", d.push(t, "a/app", []byte("kept")))
+		d.used[needed] = true
+		put := func(text, tag string, m Manifest) Digest {
 			data := []byte(text)
 			m.Digest, m.MediaType, m.Size = DigestOf(data), "m", int64(len(data))
-			tag := ""
-			if text == "index" {
-				tag = "index"
-			} else {
-				attached = m.Digest
-			}
 			if err := d.PutManifest(t.Context(), "a/app", tag, m, data, roomy); err != nil {
 				t.Fatal(err)
 			}
+			return m.Digest
 		}
-		time.Sleep(49 * time.Hour)
-		collect()
+		put("index", "index", Manifest{Manifests: []Digest{listed}})
+		attached := put("signature", "", Manifest{Subject: tagged})
+		d.pass(49 * time.Hour)
 		for what, digest := range map[string]Digest{"a tagged": tagged, "a listed": listed, "a needed": needed, "an attached": attached} {
-			has(what+" manifest", true, manifest(digest))
+			d.has(what+" manifest", true, d.manifest(digest))
 		}
-		has("a manifest that nothing names", false, manifest(loose))
+		d.has("a manifest that nothing names", false, d.manifest(loose))
 		if err := d.DeleteManifest(t.Context(), "a/app", tagged); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(49 * time.Hour)
-		collect()
-		has("a manifest about one that is gone", false, manifest(attached))
+		d.pass(49 * time.Hour)
+		d.has("a manifest about one that is gone", false, d.manifest(attached))
 	})
 }
 
