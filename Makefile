@@ -101,7 +101,7 @@ test-programs: $(OPENAPI) $(CHILD) $(WEB) examples kubectl
 
 # The kubectl that the scripts use is built from its own module; Go rebuilds it only when its sources change.
 .PHONY: kubectl
-kubectl:
+kubectl: ## Build kubectl into .cache/kubectl, for those who have none
 	$(GO) build -C examples/kubectl -trimpath -tags $(TAGS) -ldflags '$(KUBECTL_LDFLAGS)' -o $(CURDIR)/.cache/kubectl k8s.io/kubernetes/cmd/kubectl
 
 # Tests build guests in C and WebAssembly text with Debian's tools.
