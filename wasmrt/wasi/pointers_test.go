@@ -147,7 +147,9 @@ func TestBuffersOutOfRange(t *testing.T) {
 	fd := g.open("file", 0, 0, allRights)
 	list, _ := g.iovs(1, 1, 1)
 	out := g.alloc(4)
-	for _, bad := range [][2]uint32{{memorySize, 1}, {memorySize - 1, 2}, {1, memorySize}, {math.MaxUint32, 1}, {8, math.MaxUint32}, {math.MaxUint32, math.MaxUint32}} {
+	for _, bad := range [][2]uint32{
+		{memorySize, 1}, {memorySize - 1, 2}, {1, memorySize}, {math.MaxUint32, 1}, {8, math.MaxUint32}, {math.MaxUint32, math.MaxUint32},
+	} {
 		g.put32(list+8, bad[0])
 		g.put32(list+12, bad[1])
 		for _, name := range []string{"fd_read", "fd_write"} {

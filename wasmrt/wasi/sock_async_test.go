@@ -155,7 +155,8 @@ func TestNamesThatComeLater(t *testing.T) {
 	g := newGuest(t, Config{Net: n}, "")
 	var wg sync.WaitGroup
 	wg.Go(func() { (<-n.names).give([]netip.Addr{netip.MustParseAddr("10.1.2.3")}, nil) })
-	if got, _, errno := g.lookup("web.default.svc", "80", hints{typ: typeStream}, 4); errno != 0 || len(got) != 1 || got[0].String() != "10.1.2.3:80" {
+	got, _, errno := g.lookup("web.default.svc", "80", hints{typ: typeStream}, 4)
+	if errno != 0 || len(got) != 1 || got[0].String() != "10.1.2.3:80" {
 		t.Errorf("got %v, %v", got, errno)
 	}
 	wg.Go(func() { (<-n.names).give(nil, net.ErrNotFound) })

@@ -234,7 +234,9 @@ func TestProgramsOfBothExtensionVersions(t *testing.T) {
 func TestProgramInGoReadsAnInputThatIsOpen(t *testing.T) {
 	in, w := pipe(t)
 	said, out := pipe(t)
-	h := newHost(t, Config{Args: []string{"stdin"}, Stdin: in, Stdout: out, Stderr: out, StdinOpen: true, NonblockListeners: true}, fs.Config{})
+	h := newHost(t, Config{
+		Args: []string{"stdin"}, Stdin: in, Stdout: out, Stderr: out, StdinOpen: true, NonblockListeners: true,
+	}, fs.Config{})
 	run := start(t, buildGo(t, "stdin"), h)
 	var wg sync.WaitGroup
 	wg.Go(func() {

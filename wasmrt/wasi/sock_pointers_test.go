@@ -24,7 +24,8 @@ func socketCalls(g *guest) []socketCall {
 	a, b := g.pair()
 	l, port := g.listen("127.0.0.1:0")
 	for range 3 {
-		if errno := g.connect(g.socket(familyINET4, typeStream), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port).String()); errno != 0 {
+		to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port).String()
+		if errno := g.connect(g.socket(familyINET4, typeStream), to); errno != 0 {
 			g.t.Fatal(errno)
 		}
 	}

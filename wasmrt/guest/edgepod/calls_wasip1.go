@@ -40,7 +40,10 @@ func sockPeerAddr(fd int32, addr, port unsafe.Pointer) uint32
 func sockOption(fd, level, name int32, value, size unsafe.Pointer) uint32
 
 //go:wasmimport wasi_snapshot_preview1 sock_getaddrinfo
-func sockLookup(node unsafe.Pointer, nodeSize uint32, service unsafe.Pointer, serviceSize uint32, hints, results unsafe.Pointer, most uint32, count unsafe.Pointer) uint32
+func sockLookup(
+	node unsafe.Pointer, nodeSize uint32, service unsafe.Pointer, serviceSize uint32,
+	hints, results unsafe.Pointer, most uint32, count unsafe.Pointer,
+) uint32
 
 // Numbers of the calls.
 const (

@@ -36,13 +36,20 @@ func hostGetOption(fd, level, name int32, value, size unsafe.Pointer) uint32
 func hostSetOption(fd, level, name int32, value unsafe.Pointer, size uint32) uint32
 
 //go:wasmimport wasi_snapshot_preview1 sock_recv_from
-func hostReceive(fd int32, vectors unsafe.Pointer, count uint32, addr unsafe.Pointer, flags uint32, port, n, outFlags unsafe.Pointer) uint32
+func hostReceive(
+	fd int32, vectors unsafe.Pointer, count uint32, addr unsafe.Pointer, flags uint32, port, n, outFlags unsafe.Pointer,
+) uint32
 
 //go:wasmimport wasi_snapshot_preview1 sock_send_to
-func hostSend(fd int32, vectors unsafe.Pointer, count uint32, addr unsafe.Pointer, port, flags uint32, n unsafe.Pointer) uint32
+func hostSend(
+	fd int32, vectors unsafe.Pointer, count uint32, addr unsafe.Pointer, port, flags uint32, n unsafe.Pointer,
+) uint32
 
 //go:wasmimport wasi_snapshot_preview1 sock_getaddrinfo
-func hostLookup(node unsafe.Pointer, nodeSize uint32, service unsafe.Pointer, serviceSize uint32, hints, results unsafe.Pointer, most uint32, count unsafe.Pointer) uint32
+func hostLookup(
+	node unsafe.Pointer, nodeSize uint32, service unsafe.Pointer, serviceSize uint32,
+	hints, results unsafe.Pointer, most uint32, count unsafe.Pointer,
+) uint32
 
 // Numbers of the host's calls.
 const (

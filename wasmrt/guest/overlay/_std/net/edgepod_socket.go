@@ -14,7 +14,9 @@ type control = func(ctx context.Context, network, address string, c syscall.RawC
 
 // socket makes a socket that listens, or is bound, at laddr, or, where raddr is given, is connected to it. The rest of the
 // package comes through here for each of its listeners and connections.
-func socket(ctx context.Context, network string, family, sotype, proto int, ipv6only bool, laddr, raddr sockaddr, before control) (*netFD, error) {
+func socket(
+	ctx context.Context, network string, family, sotype, proto int, ipv6only bool, laddr, raddr sockaddr, before control,
+) (*netFD, error) {
 	s, err := sysSocket(family, sotype, proto)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)

@@ -90,7 +90,8 @@ func cancelled() error {
 	defer l.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String()); err == nil || !strings.Contains(err.Error(), "operation was canceled") {
+	_, err = new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+	if err == nil || !strings.Contains(err.Error(), "operation was canceled") {
 		return fmt.Errorf("got %v", err)
 	}
 	return nil
