@@ -33,7 +33,7 @@ func (c *call) startUpload() error {
 	if err := c.promised(limits); err != nil {
 		return err
 	}
-	if c.reference, err = c.depot.Begin(c.repository); err != nil {
+	if c.reference, err = c.depot.Begin(c.r.Context(), c.repository); err != nil {
 		return err
 	}
 	if whole == "" {

@@ -94,11 +94,7 @@ func (d *Depot) makeRoom(ctx context.Context, full *QuotaError) bool {
 		return false
 	}
 	before, now := d.taken(full.Namespace), time.Now()
-	for _, id := range d.restingUploads(full.Namespace, breakOff, now) {
-		if err := d.giveUp(ctx, id); err != nil {
-			d.config.Log.Warn("an upload that was broken off stays", "upload", id, "err", err)
-		}
-	}
+	d.giveUpResting(ctx, full.Namespace)
 	for _, idle := range d.idleManifests(full.Namespace, now, inUse) {
 		if before-d.taken(full.Namespace) >= full.Over {
 			break

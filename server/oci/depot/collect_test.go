@@ -82,7 +82,7 @@ func TestBlobsAndUploadsThatNobodyNeedsAreCollectedInTime(t *testing.T) {
 		d.pass(50 * time.Minute)
 		d.has("a blob of a push that goes on", true, d.blob(first))
 
-		id, err := d.Begin("a/app")
+		id, err := d.Begin(t.Context(), "a/app")
 		d.has("an upload", true, err)
 		d.pass(119 * time.Minute)
 		_, err = d.Size("a/app", id)
@@ -145,7 +145,7 @@ func TestOldManifestsWithoutTagsMakeRoom(t *testing.T) {
 			return numbers
 		}
 		push := func(size int, quota int64) error {
-			id, err := d.Begin("a/app")
+			id, err := d.Begin(t.Context(), "a/app")
 			if err != nil {
 				return err
 			}
@@ -193,7 +193,7 @@ func TestUploadsThatWereBrokenOffMakeRoom(t *testing.T) {
 			_, err := d.Append(t.Context(), "a/app", id, -1, bytes.NewReader(make([]byte, 600)), Limits{1000, roomy}, nil)
 			return err
 		}
-		broken, err := d.Begin("a/app")
+		broken, err := d.Begin(t.Context(), "a/app")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestUploadsThatWereBrokenOffMakeRoom(t *testing.T) {
 		}
 		for _, rest := range []time.Duration{4 * time.Minute, 2 * time.Minute} {
 			time.Sleep(rest)
-			other, err := d.Begin("a/app")
+			other, err := d.Begin(t.Context(), "a/app")
 			if err != nil {
 				t.Fatal(err)
 			}

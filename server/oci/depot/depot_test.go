@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -30,7 +31,7 @@ func open(t testing.TB, dir string, change func(*Config)) *Depot {
 // push uploads a blob and returns its digest.
 func (d *Depot) push(t testing.TB, name string, data []byte) Digest {
 	t.Helper()
-	id, err := d.Begin(name)
+	id, err := d.Begin(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestAllThatWasSaidIsThereAfterReopening(t *testing.T) {
 	if err := d.Mount(t.Context(), "b/deep/app", "a/app", layer, roomy); err != nil {
 		t.Fatal(err)
 	}
-	id, err := d.Begin("a/app")
+	id, err := d.Begin(t.Context(), "a/app")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,14 +142,14 @@ func TestQuotaCountsEachContentOnce(t *testing.T) {
 	if err := d.Mount(ctx, "b/app", "a/one", DigestOf(data), 999); !errors.As(err, &full) || full.Used != 0 {
 		t.Errorf("a content larger than the quota: %v", err)
 	}
-	id, err := d.Begin("a/one")
+	id, err := d.Begin(t.Context(), "a/one")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Append(ctx, "a/one", id, 0, bytes.NewReader(data[:600]), Limits{1600, roomy}, nil); err != nil {
 		t.Error(err)
 	}
-	other, err := d.Begin("a/two")
+	other, err := d.Begin(t.Context(), "a/two")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestQuotaCountsEachContentOnce(t *testing.T) {
 	if _, err := d.Size("a/two", other); !errors.Is(err, ErrUnknownUpload) {
 		t.Errorf("one without room is kept: %v", err)
 	}
-	if other, err = d.Begin("a/two"); err != nil {
+	if other, err = d.Begin(t.Context(), "a/two"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Append(ctx, "a/two", other, 0, bytes.NewReader(data[:600]), Limits{1600, roomy}, nil); err != nil {
@@ -179,26 +180,39 @@ func TestUploadsAreBoundedInNumber(t *testing.T) {
 	d := open(t, t.TempDir(), func(config *Config) { config.Uploads = 2 })
 	var ids []string
 	for range 2 {
-		id, err := d.Begin("a/app")
+		id, err := d.Begin(t.Context(), "a/app")
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, id)
 	}
-	if _, err := d.Begin("a/other"); !errors.Is(err, ErrUploads) {
+	if _, err := d.Begin(t.Context(), "a/other"); !errors.Is(err, ErrUploads) {
 		t.Errorf("a third: %v", err)
 	}
-	if _, err := d.Begin("b/app"); err != nil {
+	if _, err := d.Begin(t.Context(), "b/app"); err != nil {
 		t.Errorf("one of another namespace: %v", err)
 	}
 	if err := d.Cancel(t.Context(), "a/app", ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Begin("a/other"); err != nil {
+	if _, err := d.Begin(t.Context(), "a/other"); err != nil {
 		t.Errorf("after one ended: %v", err)
 	}
 	if _, err := d.Size("b/app", ids[1]); !errors.Is(err, ErrUnknownUpload) {
 		t.Errorf("an upload of another repository: %v", err)
+	}
+	// Those that were broken off give way to others.
+	d.mu.Lock()
+	d.uploads[ids[1]].touched = time.Now().Add(-breakOff - time.Second)
+	d.mu.Unlock()
+	if _, err := d.Begin(t.Context(), "a/other"); err != nil {
+		t.Errorf("where one was broken off: %v", err)
+	}
+	if _, err := d.Size("a/app", ids[1]); !errors.Is(err, ErrUnknownUpload) {
+		t.Errorf("the one that was broken off: %v", err)
+	}
+	if _, err := d.Begin(t.Context(), "a/other"); !errors.Is(err, ErrUploads) {
+		t.Errorf("a third again: %v", err)
 	}
 }
 
@@ -219,7 +233,7 @@ func TestRepositoriesAreBounded(t *testing.T) {
 
 func TestUploadsLeaveSomeOfTheDiskFree(t *testing.T) {
 	d := open(t, t.TempDir(), func(config *Config) { config.Spare = 1 << 60 })
-	id, err := d.Begin("a/app")
+	id, err := d.Begin(t.Context(), "a/app")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func (d *Depot) act(ctx context.Context, random *rand.Rand) error {
 
 // upload pushes a blob, in pieces or not.
 func (d *Depot) upload(ctx context.Context, name string, data []byte, pieces bool) error {
-	id, err := d.Begin(name)
+	id, err := d.Begin(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func TestRandomHistoriesEndAsTheOracleSays(t *testing.T) {
 
 func TestALaterRequestTakesAnUploadOver(t *testing.T) {
 	d := open(t, t.TempDir(), nil)
-	id, err := d.Begin("a/app")
+	id, err := d.Begin(t.Context(), "a/app")
 	if err != nil {
 		t.Fatal(err)
 	}

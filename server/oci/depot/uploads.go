@@ -51,32 +51,50 @@ func (d *Depot) uploadPath(id, kind string) string {
 	return filepath.Join(d.config.Dir, uploadsDir, id+kind)
 }
 
-// Begin starts an upload to the repository and returns its id.
-func (d *Depot) Begin(name string) (string, error) {
+// Begin starts an upload to the repository and returns its id. Where the namespace has as many as it may, those that were
+// broken off give way.
+func (d *Depot) Begin(ctx context.Context, name string) (string, error) {
 	var random [16]byte
 	if _, err := rand.Read(random[:]); err != nil {
 		return "", err
 	}
-	id := hex.EncodeToString(random[:])
-	d.mu.Lock()
-	u := d.usageOf(NamespaceOf(name))
-	full := u.uploads >= d.config.Uploads
-	if !full {
-		u.uploads++
-	}
-	d.mu.Unlock()
-	if full {
-		return "", ErrUploads
+	id, namespace := hex.EncodeToString(random[:]), NamespaceOf(name)
+	if !d.takesUpload(namespace) {
+		d.giveUpResting(ctx, namespace)
+		if !d.takesUpload(namespace) {
+			return "", ErrUploads
+		}
 	}
 	err := d.record(id, name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
-		u.uploads--
+		d.usageOf(namespace).uploads--
 		return "", err
 	}
 	d.uploads[id] = &upload{id: id, repository: name, turn: make(chan struct{}, 1), hash: sha256.New(), touched: time.Now()}
 	return id, nil
+}
+
+// takesUpload counts another upload of a namespace, if it may have one.
+func (d *Depot) takesUpload(namespace string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	u := d.usageOf(namespace)
+	if u.uploads >= d.config.Uploads {
+		return false
+	}
+	u.uploads++
+	return true
+}
+
+// giveUpResting gives up the uploads of a namespace that were broken off.
+func (d *Depot) giveUpResting(ctx context.Context, namespace string) {
+	for _, id := range d.restingUploads(namespace, breakOff, time.Now()) {
+		if err := d.giveUp(ctx, id); err != nil {
+			d.config.Log.Warn("an upload that was broken off stays", "upload", id, "err", err)
+		}
+	}
 }
 
 // record writes down whose an upload is. It does not wait for the disk: an upload that a power cut takes is begun again.
