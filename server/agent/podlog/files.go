@@ -21,7 +21,7 @@ const (
 )
 
 // openAll opens the log's files, oldest first; none where there is no log yet. It opens the newest first, so that rotations
-// meanwhile show files twice, and none is missed.
+// meanwhile show files twice, and none is missed. Where a file is seen last counts: what came to stand before it is younger.
 func openAll(root *os.Root, name string) ([]*os.File, error) {
 	var newest []*os.File
 	fail := func(err error) ([]*os.File, error) {
@@ -41,9 +41,9 @@ func openAll(root *os.Root, name string) ([]*os.File, error) {
 			return fail(err)
 		}
 		missing = 0
-		if slices.ContainsFunc(newest, func(seen *os.File) bool { return sameFile(seen, f) }) {
-			f.Close()
-			continue
+		if at := slices.IndexFunc(newest, func(seen *os.File) bool { return sameFile(seen, f) }); at >= 0 {
+			newest[at].Close()
+			newest = slices.Delete(newest, at, at+1)
 		}
 		newest = append(newest, f)
 	}

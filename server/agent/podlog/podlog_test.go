@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -124,7 +125,19 @@ func (b *safeBuffer) String() string {
 	return b.data.String()
 }
 
-func TestFollowLosesNothingOverRotations(t *testing.T) {
+func TestFollowLosesAndDoublesNothingOverRotations(t *testing.T) {
+	usual := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(usual)
+	// With one processor the reader falls behind by many rotations at a time.
+	for round := range 10 {
+		runtime.GOMAXPROCS(1 + round%2*(usual-1))
+		followRotations(t)
+	}
+}
+
+// followRotations follows a log whose files are rotated as fast as that goes.
+func followRotations(t *testing.T) {
+	t.Helper()
 	root := openRoot(t, nil)
 	path := filepath.Join(root.Name(), "0.log")
 	var out safeBuffer
