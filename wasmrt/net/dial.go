@@ -31,13 +31,17 @@ const (
 
 // retry is when connections that wait for room in a listener's queue are tried again: all of them at once.
 type retry struct {
-	// fd is a timerfd, negative while none was needed.
+	// fd is a timerfd, negative while none was needed; it is set for due, which is pause after it was set.
 	fd    int
 	pause time.Duration
+	due   time.Time
 }
 
-// arm sets the timer. The pause grows until a connection was made.
-func (r *retry) arm() error {
+// arm sets the timer, unless that runs already. The pause grows from one time to the next.
+func (r *retry) arm(now time.Time) error {
+	if now.Before(r.due) {
+		return nil
+	}
 	if r.fd < 0 {
 		fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 		if err != nil {
@@ -46,8 +50,15 @@ func (r *retry) arm() error {
 		r.fd = fd
 	}
 	r.pause = min(max(2*r.pause, firstPause), lastPause)
-	return unix.TimerfdSettime(r.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(r.pause))}, nil)
+	err := unix.TimerfdSettime(r.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(r.pause))}, nil)
+	if err == nil {
+		r.due = now.Add(r.pause)
+	}
+	return err
 }
+
+// reset has the next try come soon: a connection was made.
+func (r *retry) reset() { r.pause, r.due = 0, time.Time{} }
 
 func (r *retry) close() error {
 	if r.fd < 0 {
@@ -118,7 +129,8 @@ func (d *dialing) Finish() (*Conn, error) {
 	switch err {
 	case nil:
 		conn := &Conn{FD: d.fd, Local: d.from, Remote: d.to}
-		d.fd, d.local.retry.pause = -1, 0
+		d.fd = -1
+		d.local.retry.reset()
 		return conn, nil
 	case unix.EAGAIN:
 		return nil, d.again()
@@ -149,7 +161,7 @@ func (d *dialing) again() error {
 	case now.After(d.until):
 		return unix.ETIMEDOUT
 	}
-	if err := d.local.retry.arm(); err != nil {
+	if err := d.local.retry.arm(now); err != nil {
 		return err
 	}
 	return unix.EAGAIN
