@@ -23,7 +23,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"edgepod/wasmrt/image"
+	"edgepod/wasmrt/image/inspect"
 	wasmmodule "edgepod/wasmrt/image/module"
+	"edgepod/wasmrt/process"
 )
 
 // maxModule is the largest module that is read to be pushed.
@@ -109,16 +111,26 @@ func readModule(path string) (data []byte, note string, err error) {
 func checkModule(data []byte) (note string, err error) {
 	switch kind := wasmmodule.Sniff(data); kind {
 	case wasmmodule.Component:
-		return "this is a component: nodes run the module in it, if that one needs WASI preview 1 alone", nil
 	case wasmmodule.Core:
 		if _, err := wasmmodule.Read(bytes.NewReader(data), int64(len(data))); err != nil {
 			return "", fmt.Errorf("is a damaged module: %w", err)
 		}
-		return "", nil
 	case wasmmodule.Cut:
 		return "", errors.New("is only the beginning of a module: the file is cut off")
+	default:
+		return "", errors.New("is WebAssembly of an unknown version: only modules of version 1 run")
 	}
-	return "", errors.New("is WebAssembly of an unknown version: only modules of version 1 run")
+	return whyRefused(data)
+}
+
+// whyRefused says why nodes will refuse the module, "" where they will not.
+func whyRefused(data []byte) (string, error) {
+	report := &inspect.Report{}
+	world := inspect.World{Offered: process.Offered}
+	if err := world.Describe(bytes.NewReader(data), int64(len(data)), report); err != nil || report.Runs {
+		return "", err
+	}
+	return "nodes will refuse it: " + strings.Join(report.Problems, "; "), nil
 }
 
 // moduleArtifact is a module as the CNCF's Wasm OCI artifact: a configuration of its own kind, and one layer, the module as it is.

@@ -230,6 +230,24 @@ func TestWhatCannotBePushedIsSaid(t *testing.T) {
 	}
 }
 
+func TestWhatNodesWillRefuseIsPushedWithANote(t *testing.T) {
+	const (
+		runs    = emptyModule + "\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b"
+		foreign = emptyModule + "\x01\x04\x01\x60\x00\x00\x02\x09\x01\x03env\x01f\x00\x00"
+	)
+	for module, want := range map[string]string{
+		runs:                      "",
+		foreign:                   "nodes will refuse it: the module imports env.f",
+		emptyModule:               "nodes will refuse it: it exports no function _start",
+		"\x00asm\x0d\x00\x01\x00": "nodes will refuse it: it is a component",
+	} {
+		note, err := checkModule([]byte(module))
+		if err != nil || (want == "") != (note == "") || !strings.HasPrefix(note, want) {
+			t.Errorf("%q: note %q, %v, want %q", module, note, err, want)
+		}
+	}
+}
+
 func TestNamesOfImagesToPush(t *testing.T) {
 	r := &registryClient{namespace: "shop"}
 	for text, want := range map[string]string{

@@ -126,7 +126,7 @@ func TestTheTextTellsWhatTheReportHolds(t *testing.T) {
 		sec(3, 1, 0), sec(4, 1, 0x70, 0, 3), sec(5, 1, 3, 1, 2), sec(7, append(append([]byte{1}, text("_start")...), 0, 2)...), sec(8, 2), sec(10, 1, 2, 0, 0x0b)))
 	shown := r.Text(0)
 	for _, want := range []string{
-		"Runs here:       no\n", "  Language:      rust\n", "  Memory:        1 to 2 pages of 64Ki, shared\n", "  Table:         3 and more elements\n",
+		"Runs here:       no\n", "  Language:      rust\n", "  Written in:    Rust", "  Memory:        1 to 2 pages of 64Ki, shared\n", "  Table:         3 and more elements\n",
 		"  Starts with:   function 2\n", "Imports: files\n  wasi_snapshot_preview1.fd_read (i32 i64) -> (f32)\n", "warp (i32 i64) -> (f32)   ! not offered\n",
 		"  function  _start\n", "  threads\n", "  Back-traces:   with numbers of functions only",
 	} {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -88,11 +89,15 @@ func (t *writer) component(c *Component) {
 	t.list(len(c.CoreModules), func(i int) string { return fmt.Sprintf("core module %d  %s", i, bytesText(c.CoreModules[i])) })
 }
 
+// producers are the fields of the section of this name in words for people.
+var producers = map[string]string{"language": "Written in", "processed-by": "Made with", "sdk": "SDK"}
+
 func (t *writer) module(m *Module) {
 	t.title("Module")
 	t.field("  Language", "%s", m.Language)
 	for _, p := range m.Producers {
-		t.field("  "+strings.TrimSuffix(Plain(p.Field), ":"), "%s %s", p.Name, p.Version)
+		field := strings.TrimSuffix(Plain(p.Field), ":")
+		t.field("  "+cmp.Or(producers[field], field), "%s %s", p.Name, p.Version)
 	}
 	t.field("  Defines", "%d functions, %d globals, %d elements, %d pieces of data (%s)", m.Functions, m.Globals, m.Elements, m.Data, bytesText(m.DataBytes))
 	for _, l := range m.Memories {
@@ -163,11 +168,11 @@ func limitsText(l Limits, unit string) string {
 func traceText(m *Module) string {
 	switch {
 	case m.FunctionNames && m.Debug:
-		return "with function names and source lines"
+		return "with function names, and source lines if the module is small"
 	case m.FunctionNames:
 		return "with function names"
 	case m.Debug:
-		return "with source lines"
+		return "with source lines if the module is small"
 	}
 	return "with numbers of functions only: it has no name section"
 }
