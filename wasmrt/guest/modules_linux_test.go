@@ -9,7 +9,6 @@ import (
 
 	"edgepod/wasmrt/guest"
 	"edgepod/wasmrt/guest/guesttest"
-	"edgepod/wasmrt/guest/overlay"
 )
 
 // module returns one that ships in the binary.
@@ -42,15 +41,7 @@ func TestPause(t *testing.T) {
 
 // TestWebServer builds the server as it ships, and asks it from another container of its pod.
 func TestWebServer(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "web.wasm")
-	build := overlay.Build{Package: "./web", Output: out, Flags: []string{"-ldflags=-s -w", "-tags=nethttpomithttp2"}, Stderr: os.Stderr}
-	if err := build.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wasm, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wasm := guesttest.GoWithSockets(t, "./web", "-tags=nethttpomithttp2")
 	root := t.TempDir()
 	for name, text := range map[string]string{"srv/index.html": "<p>index\n", "srv/a.txt": "a file\n", "secret.txt": "secret\n"} {
 		path := filepath.Join(root, name)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"edgepod/wasmrt/guest/overlay"
 )
 
 // packages are what a Debian machine needs to build guests.
@@ -34,6 +36,28 @@ func Go(t testing.TB, program string) []byte {
 	return Build(t, "go", "build", "-ldflags=-s -w", "-o", "OUT", program)
 }
 
+// GoWithSockets compiles a package into a module as `edgepod build` does, with a package net that has sockets.
+func GoWithSockets(t testing.TB, program string, flags ...string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "module.wasm")
+	build := overlay.Build{
+		Package: program, Output: out, Flags: append([]string{"-ldflags=-s -w"}, flags...), Stdout: os.Stderr, Stderr: os.Stderr,
+	}
+	if err := build.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, out)
+}
+
+func read(t testing.TB, module string) []byte {
+	t.Helper()
+	wasm, err := os.ReadFile(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
 // Build runs a compiler, with the path of its result in place of OUT, and returns the result.
 func Build(t testing.TB, command ...string) []byte {
 	t.Helper()
@@ -49,9 +73,5 @@ func Build(t testing.TB, command ...string) []byte {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s\nGuests need the Debian packages %s", strings.Join(command, " "), err, text, packages)
 	}
-	wasm, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wasm
+	return read(t, out)
 }

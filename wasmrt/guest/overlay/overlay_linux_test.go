@@ -14,18 +14,7 @@ import (
 // build compiles a program of testdata with the overlay.
 func build(t *testing.T, name string) []byte {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name+".wasm")
-	err := overlay.Build{
-		Package: "./testdata/" + name, Output: out, Flags: []string{"-ldflags=-s -w"}, Stdout: os.Stderr, Stderr: os.Stderr,
-	}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	wasm, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wasm
+	return guesttest.GoWithSockets(t, "./testdata/"+name)
 }
 
 func TestSockets(t *testing.T) {
