@@ -200,17 +200,17 @@ func (h *Host) sendTo(mem guestMemory, fd, iovs, n uint32, to netip.AddrPort, si
 	return nil
 }
 
-// local is where the socket is.
-func (s *socket) local() netip.AddrPort {
+// local is where the socket is; there is no error.
+func (s *socket) local() (netip.AddrPort, error) {
 	switch {
 	case s.conn != nil:
-		return s.conn.Local
+		return s.conn.Local, nil
 	case s.listener != nil:
-		return s.listener.Addr()
+		return s.listener.Addr(), nil
 	case s.packets != nil:
-		return s.packets.Addr()
+		return s.packets.Addr(), nil
 	}
-	return s.anywhere()
+	return s.anywhere(), nil
 }
 
 // remote is where the socket is connected to.
@@ -252,43 +252,26 @@ func putFamily(mem guestMemory, s *socket, p uint32) error {
 	return putUint32(mem, p, 4)
 }
 
-func (h *Host) sockGetlocaladdr(mem guestMemory, p params) error {
+// tell writes one of a socket's two addresses, and the port.
+func (h *Host) tell(mem guestMemory, p params, which func(*socket) (netip.AddrPort, error)) error {
 	_, s, err := h.socket(p.u32(0), 0)
 	if err != nil {
 		return err
 	}
-	return putAddr(mem, s, p.u32(1), s.local(), p.u32(2))
-}
-
-func (h *Host) sockGetlocaladdr1(mem guestMemory, p params) error {
-	_, s, err := h.socket(p.u32(0), 0)
-	if err != nil {
-		return err
-	}
-	if err := putFamily(mem, s, p.u32(2)); err != nil {
-		return err
-	}
-	return putAddr(mem, s, p.u32(1), s.local(), p.u32(3))
-}
-
-func (h *Host) sockGetpeeraddr(mem guestMemory, p params) error {
-	_, s, err := h.socket(p.u32(0), 0)
-	if err != nil {
-		return err
-	}
-	at, err := s.remote()
+	at, err := which(s)
 	if err != nil {
 		return err
 	}
 	return putAddr(mem, s, p.u32(1), at, p.u32(2))
 }
 
-func (h *Host) sockGetpeeraddr1(mem guestMemory, p params) error {
+// tell1 is version 1, which has the family beside the address.
+func (h *Host) tell1(mem guestMemory, p params, which func(*socket) (netip.AddrPort, error)) error {
 	_, s, err := h.socket(p.u32(0), 0)
 	if err != nil {
 		return err
 	}
-	at, err := s.remote()
+	at, err := which(s)
 	if err != nil {
 		return err
 	}
@@ -296,4 +279,20 @@ func (h *Host) sockGetpeeraddr1(mem guestMemory, p params) error {
 		return err
 	}
 	return putAddr(mem, s, p.u32(1), at, p.u32(3))
+}
+
+func (h *Host) sockGetlocaladdr(mem guestMemory, p params) error {
+	return h.tell(mem, p, (*socket).local)
+}
+
+func (h *Host) sockGetlocaladdr1(mem guestMemory, p params) error {
+	return h.tell1(mem, p, (*socket).local)
+}
+
+func (h *Host) sockGetpeeraddr(mem guestMemory, p params) error {
+	return h.tell(mem, p, (*socket).remote)
+}
+
+func (h *Host) sockGetpeeraddr1(mem guestMemory, p params) error {
+	return h.tell1(mem, p, (*socket).remote)
 }
