@@ -17,10 +17,11 @@ import (
 
 	"edgepod/server/oci/depot"
 	"edgepod/server/registry"
+	"edgepod/wasmrt/sandbox"
 )
 
 // Host is the name under which the cluster's nodes and commands know the registry, wherever it is.
-const Host = "registry.local"
+const Host = sandbox.ClusterRegistry
 
 // Config is what the registry needs. Dir, Objects and Allowed must be set.
 type Config struct {

@@ -59,7 +59,7 @@ func FuzzReference(f *testing.F) {
 		}
 		for _, target := range targets {
 			own := strings.HasPrefix(target.repo.RepositoryStr(), namespace+"/") || strings.HasPrefix(target.repo.RepositoryStr(), PublicNamespace+"/")
-			if isCluster := strings.EqualFold(target.repo.RegistryStr(), ClusterHost); isCluster && namespace != "" && !own {
+			if isCluster := strings.EqualFold(target.repo.RegistryStr(), sandbox.ClusterRegistry); isCluster && namespace != "" && !own {
 				t.Errorf("%q in namespace %q means %s", ref, namespace, target.key())
 			}
 			if strings.Contains(target.repo.RepositoryStr(), "..") && strings.Contains("/"+target.repo.RepositoryStr()+"/", "/../") {

@@ -30,7 +30,7 @@ type Config struct {
 	Supported func(module.Proposal) bool
 	// Aliases lets names that tutorials use, such as nginx, stand for built-in modules.
 	Aliases bool
-	// Cluster carries the requests to the cluster's own registry, whose host is ClusterHost; nil: there is none.
+	// Cluster carries the requests to the cluster's own registry, whose host is sandbox.ClusterRegistry; nil: there is none.
 	Cluster http.RoundTripper
 	// Registries says how others are reached.
 	Registries remote.Registries
@@ -38,9 +38,6 @@ type Config struct {
 	// Log may be nil.
 	Log *slog.Logger
 }
-
-// ClusterHost is the host name of the cluster's own registry, in which each namespace has its repositories.
-const ClusterHost = "registry.local"
 
 // PublicNamespace is the one whose images of the cluster's registry pods of all namespaces may use.
 const PublicNamespace = "kube-public"

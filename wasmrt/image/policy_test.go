@@ -253,7 +253,7 @@ func TestAnOutageDoesNotChangeWhatANameMeans(t *testing.T) {
 		t.Errorf("what was meant before is here, and %+v, %v came", e, err)
 	}
 	down = false
-	if e, err := pull(sandbox.PullAlways); err != nil || e.Digest == first.Digest || !strings.HasPrefix(e.ID, ClusterHost+"/a/app@") {
+	if e, err := pull(sandbox.PullAlways); err != nil || e.Digest == first.Digest || !strings.HasPrefix(e.ID, sandbox.ClusterRegistry+"/a/app@") {
 		t.Errorf("when asked again: %+v, %v, want the cluster's own", e, err)
 	}
 }

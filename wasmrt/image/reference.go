@@ -50,7 +50,7 @@ func (s *Store) targets(req sandbox.PullRequest) ([]target, error) {
 		return nil, invalid(req.Ref, "only digests of the kind sha256 are known")
 	}
 	own := target{repo: ref.Context(), identifier: ref.Identifier()}
-	if strings.EqualFold(own.repo.RegistryStr(), ClusterHost) {
+	if strings.EqualFold(own.repo.RegistryStr(), sandbox.ClusterRegistry) {
 		own.repo = clusterRepo(own.repo.RepositoryStr())
 		t, err := s.clusterTarget(req, own)
 		return []target{t}, err
@@ -80,7 +80,7 @@ func whyInvalid(ref string, err error) string {
 
 // clusterRepo is a repository of the cluster's registry.
 func clusterRepo(parts ...string) name.Repository {
-	registry, err := name.NewRegistry(ClusterHost)
+	registry, err := name.NewRegistry(sandbox.ClusterRegistry)
 	if err != nil { // it is a constant, and a valid one
 		panic(err)
 	}
@@ -97,7 +97,7 @@ func (s *Store) clusterTarget(req sandbox.PullRequest, t target) (target, error)
 	namespace, rest, _ := strings.Cut(t.repo.RepositoryStr(), "/")
 	if rest == "" {
 		if req.Namespace == "" {
-			return target{}, invalid(req.Ref, "images of the cluster's registry are named "+ClusterHost+"/NAMESPACE/NAME")
+			return target{}, invalid(req.Ref, "images of the cluster's registry are named "+sandbox.ClusterRegistry+"/NAMESPACE/NAME")
 		}
 		t.repo = clusterRepo(req.Namespace, namespace)
 		return t, nil

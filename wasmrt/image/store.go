@@ -16,6 +16,7 @@ import (
 
 	"edgepod/wasmrt/atomicfile"
 	"edgepod/wasmrt/image/remote"
+	"edgepod/wasmrt/sandbox"
 )
 
 // Store holds imported images by their digest. Its methods may be called at the same time.
@@ -80,7 +81,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	direct := map[string]http.RoundTripper{}
 	if cfg.Cluster != nil {
-		direct[ClusterHost] = cfg.Cluster
+		direct[sandbox.ClusterRegistry] = cfg.Cluster
 	}
 	client, err := remote.New(remote.Config{Registries: cfg.Registries, Direct: direct, Stall: cfg.Limits.Stall, Pause: cfg.Limits.Pause})
 	if err != nil {

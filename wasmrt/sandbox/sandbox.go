@@ -70,6 +70,9 @@ const (
 	PullNever        PullPolicy = "Never"
 )
 
+// ClusterRegistry is the host name of the cluster's own registry of images, wherever that is.
+const ClusterRegistry = "registry.local"
+
 // PullRequest says which image to make usable.
 type PullRequest struct {
 	// Ref is the reference as the user wrote it.

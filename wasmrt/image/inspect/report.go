@@ -157,7 +157,8 @@ type Need struct {
 	Supported bool   `json:"supported"`
 }
 
-// Describe fills in what there is to say of a file: Kind, Size, Component, Module, Runs and Problems.
+// Describe fills in what there is to say of a file: Kind, Size, Component, Module, Runs and Problems, and a Note where that
+// is not all.
 func (w World) Describe(src io.ReaderAt, size int64, r *Report) error {
 	r.Size = size
 	head := make([]byte, min(size, SniffSize))
@@ -175,7 +176,7 @@ func (w World) Describe(src io.ReaderAt, size int64, r *Report) error {
 	default:
 		r.Kind = "no WebAssembly that is known here"
 	}
-	_, m, err := Open(src, size)
+	part, m, err := Open(src, size)
 	var problem Problem
 	if errors.As(err, &problem) {
 		r.Problems = append(r.Problems, err.Error())
@@ -189,7 +190,11 @@ func (w World) Describe(src io.ReaderAt, size int64, r *Report) error {
 		r.Problems = append(r.Problems, p.Error())
 	}
 	r.Runs = len(r.Problems) == 0
-	return nil
+	pretended, err := pretendsNetwork(part, m)
+	if pretended {
+		r.Note = pretendedNote
+	}
+	return err
 }
 
 func describeComponent(l *module.Layout) *Component {
