@@ -118,11 +118,28 @@ func openTree(req Request) (*fs.Tree, error) {
 	if target := spec.TerminationMessagePath; target != "" && !mounted(spec.Mounts, target) {
 		cfg.Mounts = append(cfg.Mounts, fs.Mount{Source: filepath.Join(req.Out, MessageFile), Target: target})
 	}
+	for _, device := range devices(spec.Mounts) {
+		cfg.Mounts = append(cfg.Mounts, fs.Mount{Source: device, Target: device})
+	}
 	tree, err := fs.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the guest's files: %w", err)
 	}
 	return tree, nil
+}
+
+// devices are those that programs expect to find, where the machine has them and the pod has mounted nothing in their place.
+func devices(mounts []sandbox.Mount) (out []string) {
+	if mounted(mounts, "/dev") {
+		return nil
+	}
+	for _, name := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"} {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().Type() == os.ModeDevice|os.ModeCharDevice && !mounted(mounts, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // newHost opens the pod's network and makes the guest's world. Sockets are made as the user that the process has become,
@@ -224,6 +241,7 @@ func hardening(req Request) harden.Options {
 	default:
 		o.Writable = append(o.Writable, req.Root)
 	}
+	o.Writable = append(o.Writable, devices(req.Container.Mounts)...)
 	for _, m := range req.Container.Mounts {
 		// A file is opened by its name beneath its folder, and may be replaced there by renaming.
 		source := m.Source
