@@ -120,17 +120,22 @@ func checkModule(data []byte) (note string, err error) {
 	default:
 		return "", errors.New("is WebAssembly of an unknown version: only modules of version 1 run")
 	}
-	return whyRefused(data)
+	return whatToKnow(data)
 }
 
-// whyRefused says why nodes will refuse the module, "" where they will not.
-func whyRefused(data []byte) (string, error) {
+// whatToKnow says why nodes will refuse the module, or what a pod of it will lack; "" where there is nothing to say.
+func whatToKnow(data []byte) (string, error) {
 	report := &inspect.Report{}
 	world := inspect.World{Offered: process.Offered}
 	if err := world.Describe(bytes.NewReader(data), int64(len(data)), report); err != nil || report.Runs {
-		return "", err
+		return report.Note, err
 	}
-	return "nodes will refuse it: " + strings.Join(report.Problems, "; "), nil
+	const most = 3
+	problems := report.Problems
+	if more := len(problems) - most; more > 0 {
+		problems = append(problems[:most:most], fmt.Sprintf("and %d more, which `edgepod inspect` tells", more))
+	}
+	return "nodes will refuse it: " + strings.Join(problems, "; "), nil
 }
 
 // moduleArtifact is a module as the CNCF's Wasm OCI artifact: a configuration of its own kind, and one layer, the module as it is.
