@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,9 @@ const pullNotice = 100 * time.Millisecond
 // compileNotice is how long the compiler may take before that is told.
 const compileNotice = 100 * time.Millisecond
 
+// compileEvent is how long the compiler may take before an Event of its own says what the pod waits for.
+const compileEvent = 2 * time.Second
+
 func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 	if kept, ok := j.kept(ctx, a); ok {
 		j.event(a.Container, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine", a.Image))
@@ -35,8 +39,13 @@ func (j job) pull(ctx context.Context, a lifecycle.Pull) lifecycle.Result {
 		j.event(a.Container, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", a.Image))
 	})
 	notice := time.AfterFunc(pullNotice, pulling)
+	compiling := time.AfterFunc(math.MaxInt64, func() {
+		j.event(a.Container, corev1.EventTypeNormal, "Compiling", fmt.Sprintf("Compiling image %q to machine code, once on this node", a.Image))
+	})
+	request.Fetched = func() { compiling.Reset(compileEvent) }
 	image, err := j.Runtime.Pull(ctx, request)
 	notice.Stop()
+	compiling.Stop()
 	if err != nil {
 		return j.pullFailed(ctx, a, err, pulling)
 	}

@@ -134,6 +134,9 @@ func (r *Runtime) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Im
 		return sandbox.Image{}, err
 	}
 	resolved := time.Now()
+	if req.Fetched != nil {
+		req.Fetched()
+	}
 	code, compiled, err := r.compile(ctx, e, req)
 	if err != nil {
 		return sandbox.Image{}, err

@@ -83,6 +83,8 @@ type PullRequest struct {
 	// Credentials are tried in their order where a registry asks for some, those that match it; without any it is asked
 	// anonymously.
 	Credentials []Credential
+	// Fetched, where not nil, is called once the module is here: what remains is to compile it, where that is to be done.
+	Fetched func()
 }
 
 // Credential is one entry of a Docker configuration file ("auths"), as imagePullSecrets hold them.

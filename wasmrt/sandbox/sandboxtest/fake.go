@@ -155,7 +155,11 @@ func (f *Fake) Pull(ctx context.Context, req sandbox.PullRequest) (sandbox.Image
 	if err := f.pullErr[ref]; err != nil {
 		return sandbox.Image{}, err
 	}
-	return f.pullImage(req)
+	img, err := f.pullImage(req)
+	if err == nil && req.Fetched != nil {
+		req.Fetched()
+	}
+	return img, err
 }
 
 func digestOf(text string) string {

@@ -140,9 +140,10 @@ func status(t *testing.T, box sandbox.Sandbox, id string) (sandbox.Status, bool)
 }
 
 func testPull(t *testing.T, s *Subject) {
-	first, err := s.Runtime.Pull(t.Context(), sandbox.PullRequest{Ref: s.Image, Policy: sandbox.PullAlways})
-	if err != nil {
-		t.Fatal(err)
+	fetched := 0
+	first, err := s.Runtime.Pull(t.Context(), sandbox.PullRequest{Ref: s.Image, Policy: sandbox.PullAlways, Fetched: func() { fetched++ }})
+	if err != nil || fetched != 1 {
+		t.Fatalf("pull: %v; told %d times that the module is here", err, fetched)
 	}
 	second, err := s.Runtime.Pull(t.Context(), sandbox.PullRequest{Ref: s.Image, Policy: sandbox.PullIfNotPresent})
 	if err != nil {
