@@ -107,9 +107,9 @@ func readModule(path string) (data []byte, note string, err error) {
 	return data, note, nil
 }
 
-// checkModule tells whether the bytes are a module, or a component that may hold one. It reads on from the name of the file.
+// checkModule tells whether the bytes are a module, or a component that may hold one. The error's text goes on from the name of the file.
 func checkModule(data []byte) (note string, err error) {
-	switch kind := wasmmodule.Sniff(data); kind {
+	switch wasmmodule.Sniff(data) {
 	case wasmmodule.Component:
 	case wasmmodule.Core:
 		if _, err := wasmmodule.Read(bytes.NewReader(data), int64(len(data))); err != nil {

@@ -24,6 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"k8s.io/client-go/rest"
+
+	"edgepod/wasmrt/image/imagetest"
 )
 
 // emptyModule is the smallest module: the header alone.
@@ -235,6 +237,10 @@ func TestWhatNodesWillRefuseIsPushedWithANote(t *testing.T) {
 		runs    = emptyModule + "\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b"
 		foreign = emptyModule + "\x01\x04\x01\x60\x00\x00\x02\x09\x01\x03env\x01f\x00\x00"
 	)
+	many := imagetest.Module(imagetest.Section(1, 1, 0x60, 0, 0), imagetest.Section(2, append([]byte{9}, bytes.Repeat([]byte("\x03env\x01f\x00\x00"), 9)...)...))
+	if note, err := checkModule(many); err != nil || strings.Count(note, "; ") < 3 || !strings.HasSuffix(note, "and 7 more, which `edgepod inspect` tells") {
+		t.Errorf("many problems: %q, %v", note, err)
+	}
 	for module, want := range map[string]string{
 		runs:                      "",
 		foreign:                   "nodes will refuse it: the module imports env.f",
