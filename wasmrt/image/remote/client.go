@@ -188,7 +188,7 @@ func loopback(host string) bool {
 }
 
 // redirects is http.Client.CheckRedirect: few, never from an encrypted connection to one that is not, and not from a host
-// elsewhere to this machine or its network's own addresses.
+// elsewhere to this machine, nor to an address of its own link, where clouds have what only the machine may ask.
 func redirects(req *http.Request, via []*http.Request) error {
 	const most = 5
 	from := via[len(via)-1].URL
