@@ -65,12 +65,14 @@ type damagedError struct{ text string }
 
 func (e *damagedError) Error() string { return e.text }
 
-// fetch makes sure that the store has a blob. What an earlier attempt left of it is used.
+// fetch makes sure that the store has a blob. What an earlier attempt left of it is used. Pulls from one repository take
+// turns; those from another, which may be slow, are not waited for.
 func (s *Store) fetch(ctx context.Context, repo *remote.Repository, d v1.Descriptor) error {
-	if err := s.busy.lock(ctx, d.Digest.Hex); err != nil {
+	turn := repo.Name() + " " + d.Digest.Hex
+	if err := s.busy.lock(ctx, turn); err != nil {
 		return err
 	}
-	defer s.busy.unlock(d.Digest.Hex)
+	defer s.busy.unlock(turn)
 	if s.hasBlob(d) {
 		return nil
 	}

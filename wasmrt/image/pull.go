@@ -44,10 +44,12 @@ func (s *Store) pull(ctx context.Context, t target, req sandbox.PullRequest) (En
 	if err != nil {
 		return Entry{}, err
 	}
-	if err := s.busy.lock(ctx, top.Digest); err != nil {
+	// Of this repository alone: another may be slow on purpose, and name the parts of images that are not its own.
+	turn := t.id(top.Digest)
+	if err := s.busy.lock(ctx, turn); err != nil {
 		return Entry{}, err
 	}
-	defer s.busy.unlock(top.Digest)
+	defer s.busy.unlock(turn)
 	e, ok := s.Get(top.Digest)
 	if !ok {
 		if e, err = s.fetchImage(ctx, repo, top); err != nil {

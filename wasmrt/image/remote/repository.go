@@ -27,6 +27,9 @@ type Repository struct {
 	first int // the endpoint that had the manifest
 }
 
+// Name is the repository's full name, with that of its registry.
+func (r *Repository) Name() string { return r.name }
+
 // Manifest is a manifest or index as it came.
 type Manifest struct {
 	Raw []byte
