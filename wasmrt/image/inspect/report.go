@@ -24,7 +24,7 @@ const (
 
 // Report describes what a reference names.
 type Report struct {
-	// Reference as it was given, and where it leads.
+	// Reference as it was given, and where it leads: SourceFile, SourceBuiltin or SourceRegistry.
 	Reference string `json:"reference"`
 	Source    string `json:"source"`
 	// Digest is the image's, or that of the file; ID the repository with it, for what is in a registry.
@@ -47,7 +47,7 @@ type Report struct {
 
 // Image describes what is around a module in a registry.
 type Image struct {
-	// Layout is "" where there is no module that could be found.
+	// Layout is LayoutModule, LayoutFiles, or "" where the image is neither.
 	Layout   string `json:"layout,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	// Manifest is the digest of the image's manifest, where Digest is that of an index.
