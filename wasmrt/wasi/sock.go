@@ -65,16 +65,16 @@ func (h *Host) accept(mem guestMemory, fd, flags, result uint32) error {
 }
 
 func (h *Host) sockRecv(mem guestMemory, p params) error {
-	_, err := h.recv(mem, p.u32(0), p.u32(1), p.u32(2), p.u32(3), p.u32(4), p.u32(5))
+	d, s, err := h.socket(p.u32(0), rightFDRead)
+	if err != nil {
+		return err
+	}
+	_, err = h.recv(mem, d, s, p.u32(1), p.u32(2), p.u32(3), p.u32(4), p.u32(5))
 	return err
 }
 
 // recv receives into n buffers at iovs, and writes the size and the flags.
-func (h *Host) recv(mem guestMemory, fd, iovs, n, flags, size, outFlags uint32) (received, error) {
-	d, s, err := h.socket(fd, rightFDRead)
-	if err != nil {
-		return received{}, err
-	}
+func (h *Host) recv(mem guestMemory, d *descriptor, s *socket, iovs, n, flags, size, outFlags uint32) (received, error) {
 	if flags&^(receivePeek|receiveWaitAll) != 0 {
 		return received{}, fs.Inval
 	}
@@ -102,13 +102,14 @@ func (h *Host) recv(mem guestMemory, fd, iovs, n, flags, size, outFlags uint32) 
 }
 
 func (h *Host) sockSend(mem guestMemory, p params) error {
-	if p.u32(3) != 0 {
-		if _, _, err := h.socket(p.u32(0), rightFDWrite); err != nil {
-			return err
-		}
+	d, s, err := h.socket(p.u32(0), rightFDWrite)
+	switch {
+	case err != nil:
+		return err
+	case p.u32(3) != 0:
 		return fs.Inval
 	}
-	return h.sendTo(mem, p.u32(0), p.u32(1), p.u32(2), netip.AddrPort{}, p.u32(4))
+	return h.sendTo(mem, d, s, p.u32(1), p.u32(2), netip.AddrPort{}, p.u32(4))
 }
 
 func (h *Host) sockShutdown(_ guestMemory, p params) error {

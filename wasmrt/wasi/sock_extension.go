@@ -137,7 +137,7 @@ func (h *Host) sockRecvFrom(mem guestMemory, p params) error {
 
 // recvFrom receives and writes the address of who sent it, and the port where it is not 0.
 func (h *Host) recvFrom(mem guestMemory, p params, port, size, flags uint32) error {
-	_, s, err := h.socket(p.u32(0), rightFDRead)
+	d, s, err := h.socket(p.u32(0), rightFDRead)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (h *Host) recvFrom(mem guestMemory, p params, port, size, flags uint32) err
 	if a != nil && !a.fits(s) {
 		return fs.NoMem
 	}
-	from, err := h.recv(mem, p.u32(0), p.u32(1), p.u32(2), p.u32(4), size, flags)
+	from, err := h.recv(mem, d, s, p.u32(1), p.u32(2), p.u32(4), size, flags)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (h *Host) recvFrom(mem guestMemory, p params, port, size, flags uint32) err
 }
 
 func (h *Host) sockSendTo(mem guestMemory, p params) error {
-	_, s, err := h.socket(p.u32(0), rightFDWrite)
+	d, s, err := h.socket(p.u32(0), rightFDWrite)
 	if err != nil {
 		return err
 	}
@@ -179,15 +179,11 @@ func (h *Host) sockSendTo(mem guestMemory, p params) error {
 	case p.u32(5) != 0:
 		return fs.Inval
 	}
-	return h.sendTo(mem, p.u32(0), p.u32(1), p.u32(2), to, p.u32(6))
+	return h.sendTo(mem, d, s, p.u32(1), p.u32(2), to, p.u32(6))
 }
 
 // sendTo sends n buffers at iovs, and writes how many bytes went out.
-func (h *Host) sendTo(mem guestMemory, fd, iovs, n uint32, to netip.AddrPort, size uint32) error {
-	d, s, err := h.socket(fd, rightFDWrite)
-	if err != nil {
-		return err
-	}
+func (h *Host) sendTo(mem guestMemory, d *descriptor, s *socket, iovs, n uint32, to netip.AddrPort, size uint32) error {
 	bufs, out, err := h.transfer(mem, iovs, n, size)
 	if err != nil {
 		return err
