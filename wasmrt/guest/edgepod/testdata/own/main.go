@@ -22,8 +22,14 @@ func main() {
 		name string
 		run  func(ctx context.Context) error
 	}{
-		{"echo", echo}, {"more than wait", crowd}, {"refused", refused}, {"names", names}, {"deadline", deadline},
-		{"cancelled", cancelled}, {"in use", inUse}, {"closed", closed},
+		{"echo", echo},
+		{"more than wait", crowd},
+		{"refused", refused},
+		{"names", names},
+		{"deadline", deadline},
+		{"cancelled", cancelled},
+		{"in use", inUse},
+		{"closed", closed},
 	} {
 		if err := c.run(ctx); err != nil {
 			fmt.Printf("%s: %v\n", c.name, err)
