@@ -109,7 +109,7 @@ func (s *Server) apiConfig(hosts []string) api.Config {
 	authenticator := api.NewCredentials(s.creds.authority.Pool())
 	authenticator.AddToken(s.creds.adminToken, registry.Caller{Name: "admin", Groups: []string{"system:masters"}})
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(storeMetrics{s.store}, imageMetrics{s.images})
+	metrics.MustRegister(figures[store.Stats]{storeFigures, s.store.Stats}, figures[oci.Stats]{imageFigures, s.images.Stats})
 	return api.Config{
 		Registry: s.registry, Authenticator: authenticator, Nodes: s.nodes, Ready: s.checkReady,
 		Images: s.images, Metrics: metrics, Hosts: hosts, Log: s.config.Log,

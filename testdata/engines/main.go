@@ -62,11 +62,7 @@ func start(ctx context.Context, e engine.Engine, host *wasi.Host, wasm []byte) (
 	if err != nil {
 		return 0, err
 	}
-	functions, err := host.Functions(module.Imports())
-	if err != nil {
-		return 0, err
-	}
-	guest, err := module.Link(ctx, functions)
+	guest, err := host.Link(ctx, module)
 	if err != nil {
 		return 0, err
 	}

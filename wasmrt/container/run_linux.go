@@ -70,7 +70,7 @@ func (e *ending) load(req Request, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	guest, err := link(ctx, module, host)
+	guest, err := host.Link(ctx, module)
 	if err != nil {
 		return err
 	}
@@ -205,15 +205,6 @@ func load(ctx context.Context, req Request) (engine.Module, error) {
 		return nil, fmt.Errorf("the module cannot be run with this memory limit, which leaves it %d MiB: %w", req.Pages/16, refused.Err)
 	}
 	return module, err
-}
-
-// link makes the host functions that the module imports.
-func link(ctx context.Context, module engine.Module, host *wasi.Host) (engine.Guest, error) {
-	functions, err := host.Functions(module.Imports())
-	if err != nil {
-		return nil, err
-	}
-	return module.Link(ctx, functions)
 }
 
 // call runs the guest to its end.

@@ -6,8 +6,7 @@
 //	host, err := wasi.New(wasi.Config{Args: args, Env: env, Stdout: log, Stderr: log, FS: tree})
 //	defer host.Close() // after the guest has ended; closes tree too
 //
-//	functions, err := host.Functions(module.Imports()) // *UnknownImportError
-//	guest, err := module.Link(ctx, functions)          // package engine
+//	guest, err := host.Link(ctx, module) // of package engine; *UnknownImportError
 //	err = guest.Start(ctx)
 //	_, err = guest.Call(ctx, "_start")
 //	code, stopped, err := wasi.ExitCode(err) // nil and *ExitError give a code; anything else is a trap and stays an error

@@ -81,11 +81,7 @@ func startOn(t testing.TB, e engine.Engine, wasm []byte, h *Host) (run func() er
 	if err != nil {
 		t.Fatal(err)
 	}
-	functions, err := h.Functions(module.Imports())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := module.Link(ctx, functions)
+	g, err := h.Link(ctx, module)
 	if err == nil {
 		err = g.Start(ctx)
 	}

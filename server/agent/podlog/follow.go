@@ -55,9 +55,7 @@ func follow(ctx context.Context, p *printer, root *os.Root, name string, f *os.F
 		case <-p.options.Follow:
 			ended = true
 		case <-changes:
-		case err := <-complaints:
-			// Changes were lost, perhaps: look again, as after one.
-			_ = err
+		case <-complaints: // changes were lost, perhaps: look again, as after one
 		case <-tick.C:
 		}
 	}

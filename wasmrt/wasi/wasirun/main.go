@@ -129,11 +129,7 @@ func call(ctx context.Context, e engine.Engine, host *wasi.Host, wasm []byte) (i
 	if err != nil {
 		return codeError, err
 	}
-	functions, err := host.Functions(module.Imports())
-	if err != nil {
-		return codeError, err
-	}
-	guest, err := module.Link(ctx, functions)
+	guest, err := host.Link(ctx, module)
 	if err != nil {
 		return codeError, err
 	}

@@ -63,11 +63,7 @@ func run(d guesttest.Description) (code uint32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	functions, err := host.Functions(module.Imports())
-	if err != nil {
-		return 0, err
-	}
-	guest, err := module.Link(ctx, functions)
+	guest, err := host.Link(ctx, module)
 	if err != nil {
 		return 0, err
 	}
