@@ -116,7 +116,7 @@ func (a *attempt) derive(how ended, known bool) sandbox.Exit {
 		exit.Code, exit.Signal = 128+int32(syscall.SIGKILL), int32(syscall.SIGKILL)
 	}
 	switch {
-	case a.oomKilled(), complaint != "" && !a.pod.rt.holds("memory"), strings.Contains(complaint, "out of memory"):
+	case a.oomKilled(), complaint != "" && !a.pod.rt.holds("memory"), lackedMemory(complaint):
 		// Without a memory cgroup the engine itself hits the limit, and crashes in one of many ways.
 		exit.Code, exit.Signal = 128+int32(syscall.SIGKILL), int32(syscall.SIGKILL)
 		exit.Reason = sandbox.ReasonOOMKilled

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -226,7 +225,7 @@ func (a *attempt) diedEarly(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("start container %s: %w", a.spec.ID, ctx.Err())
-	case a.oomKilled(), a.spec.Limits.Memory > 0 && outOfMemory.MatchString(complaint):
+	case a.oomKilled(), a.spec.Limits.Memory > 0 && lackedMemory(complaint):
 		return &sandbox.StartError{
 			Reason: sandbox.ReasonRunContainerError,
 			Message: fmt.Sprintf("the memory limit of %d MiB is too small to load the module: raise limits.memory",
@@ -237,9 +236,6 @@ func (a *attempt) diedEarly(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("the container's process ended before its guest began: %w", err)
 }
-
-// outOfMemory is how the engine and Go crash where no control group holds the memory, but a limit of the process does.
-var outOfMemory = regexp.MustCompile(`cannot allocate memory|out of memory|failed to (reserve|commit|allocate)`)
 
 // complaint is the beginning of what the engine wrote to its standard error.
 func (a *attempt) complaint() string {

@@ -65,7 +65,7 @@ func (r *Runtime) workerDied(ref cgroup.Ref, complaints *os.File) (compile.Resul
 	said := strings.ToValidUTF8(strings.TrimSpace(string(text[:n])), "")
 	kills, err := r.groups.OOMKills(ref)
 	switch {
-	case err == nil && kills > 0, strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
+	case err == nil && kills > 0, lackedMemory(said):
 		return compile.Result{Limit: compile.LimitMemory}, nil
 	case said == "":
 		return compile.Result{}, errors.New("the worker was killed")
