@@ -55,7 +55,8 @@ func follow(ctx context.Context, p *printer, root *os.Root, name string, f *os.F
 		case <-p.options.Follow:
 			ended = true
 		case <-changes:
-		case <-complaints: // changes were lost, perhaps: look again, as after one
+		case err := <-complaints:
+			_ = err // changes were lost, perhaps: look again, as after one
 		case <-tick.C:
 		}
 	}
